@@ -1,4 +1,4 @@
-//! One server for several agents, such as those of a supervisor: their list, their statuses, and the routes of each;
+//! One server for several agents, such as the agents of a supervisor: their list, their statuses, and the routes of each;
 //! optionally with a web page.
 
 use std::{collections::BTreeMap, convert::Infallible, fmt, net::SocketAddr, sync::Arc};

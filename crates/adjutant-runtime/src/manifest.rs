@@ -1,4 +1,4 @@
-//! The manifest: what an operator writes down about an agent, and the agents under it.
+//! The manifest: the description of an agent and its subagents.
 
 mod access;
 mod agent;
@@ -67,8 +67,8 @@ pub const EXAMPLE: &str = include_str!("manifest/example.yaml");
 
 /// One manifest, as it is meant: after `extends`, includes and variables.
 ///
-/// In a file, the fields of an agent may stand beside those of the manifest when there is one agent; here it is the only one
-/// of `agents`. With several, `entry_agent` names the one that prompts go to.
+/// In a file with a single agent, its fields can be next to those of the manifest; here it is the only one of
+/// `agents`. With several agents, `entry_agent` names the one that gets prompts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -86,24 +86,24 @@ pub struct Manifest {
     pub labels: BTreeMap<String, String>,
     /// The agent that prompts go to; the only one if there is one.
     pub entry_agent: Arc<str>,
-    /// The agents, each with a name of its own.
+    /// The agents, each with a unique name.
     pub agents: Vec<AgentSpec>,
-    /// Providers of models beside those that are known, in the form of `docs/providers.md`.
+    /// Additional providers of models, in the format of `docs/providers.md`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<Value>,
-    /// Models beside those of the catalogue, in the form of `docs/models.md`.
+    /// Additional models for the catalogue, in the format of `docs/models.md`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Value>,
-    /// Tools that are programs. An agent has those that its `tools` name.
+    /// Tools that are programs. An agent has the ones in its `tools`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub process_tools: Vec<ProcessTool>,
     /// Servers of the Model Context Protocol: agents have them by their names, as toolboxes.
     #[serde(skip_serializing_if = "is_default")]
     pub mcp: McpSpec,
-    /// Agents of other processes that the toolbox `peers` asks.
+    /// Agents of other processes, for the toolbox `peers`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<PeerSpec>,
-    /// Folders of skills, each with a `SKILL.md`, or folders of such folders. An agent has those that its `skills` name.
+    /// Folders of skills, each with a `SKILL.md`, or folders of such folders. An agent has the ones in its `skills`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skill_folders: Vec<PathBuf>,
     /// Updates of tasks are pushed where callers that speak A2A want them: to public hosts, and to these. Without it, nothing is.
@@ -115,7 +115,7 @@ pub struct Manifest {
     /// The place where sessions are kept.
     #[serde(skip_serializing_if = "is_default")]
     pub sessions: SessionSpec,
-    /// What becomes of runs that were at work when the program that performed them crashed: they are resumed without it.
+    /// The handling of runs that were active when their program crashed: by default they are resumed.
     #[serde(skip_serializing_if = "is_default")]
     pub on_restart: OnRestart,
     /// The facts that are remembered beyond a session, and their owner.

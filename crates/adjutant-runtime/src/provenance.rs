@@ -71,7 +71,7 @@ pub struct Finding {
     pub what: Difference,
 }
 
-/// How something differs from the record.
+/// The kind of a difference from the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

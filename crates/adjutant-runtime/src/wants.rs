@@ -15,13 +15,13 @@ pub struct Wants {
 
 /// Something that a manifest wants.
 ///
-/// Shown, it is one line: characters that steer a terminal or do not show are written as `\u{…}`, and nothing is cut.
+/// Its text is one line: control and invisible characters are written as `\u{…}`, and nothing is truncated.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct Want {
     /// The kind of the thing.
     pub kind: WantKind,
-    /// The thing itself, and what it is for.
+    /// The permission and its purpose.
     pub what: String,
 }
 
@@ -60,8 +60,8 @@ impl Wants {
 
     /// The digest of the manifest and of what belongs to it, in 64 hexadecimal digits: it differs after any change.
     ///
-    /// It is that of the manifest as it is meant, without its name, of all that its agents are told, of its skills,
-    /// programs and data; for an agent that was written down, of its data as they were laid, which it may change.
+    /// It covers the effective manifest without its name, the agents' context, its skills, programs and data;
+    /// for a created agent, the original data, which it may change.
     pub fn digest(&self) -> &str {
         &self.digest
     }

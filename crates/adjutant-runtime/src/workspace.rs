@@ -56,7 +56,7 @@ pub struct Workspace {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Prepared {
-    /// The resolved manifest that runs. Its paths are those of the copies; in the file, they are relative to the
+    /// The resolved manifest that runs. Its paths refer to the copies; in the file, they are relative to the
     /// workspace, so that it can be moved.
     pub resolved: Resolved,
     /// The record of the bytes that it is made of.

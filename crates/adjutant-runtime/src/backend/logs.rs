@@ -86,7 +86,7 @@ impl Logs {
             .map_err(|error| storage("open", &path, error))
     }
 
-    /// Writes our own line between those of the process.
+    /// Writes our own line between the lines of the process.
     pub(super) fn note(&self, line: &str) {
         // A log that cannot be written holds nothing up.
         if let Ok(mut file) = self.writer() {

@@ -26,7 +26,7 @@ pub(super) struct FoundFiles {
     changed: Vec<Option<SystemTime>>,
 }
 
-/// The files of an agent in its folders, except for those of an omitted folder.
+/// The files of an agent in its folders, except for an omitted folder.
 pub(super) fn find(workspace: &Workspace, stays: Option<&str>) -> Result<FoundFiles, Error> {
     let mut found = FoundFiles::default();
     for folder in FOLDERS.into_iter().filter(|folder| Some(*folder) != stays) {

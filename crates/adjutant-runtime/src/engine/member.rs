@@ -31,7 +31,7 @@ use crate::{
 /// An agent of a manifest, ready to be made.
 pub(super) struct Member {
     pub(super) spec: AgentSpec,
-    /// Its own model; by default, that of the agent that opens it.
+    /// Its own model; by default, its opener's model.
     pub(super) model: Option<Arc<dyn Model>>,
     pub(super) options: Options,
     pub(super) instructions: Option<Arc<str>>,

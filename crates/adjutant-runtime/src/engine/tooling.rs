@@ -48,7 +48,7 @@ pub(super) struct Tooling {
         allow(dead_code, reason = "nothing is held there")
     )]
     pub(super) holder: Option<ProgramHolder>,
-    /// Where tasks for a fleet run.
+    /// The placement of tasks for a fleet.
     pub(super) placement: Option<Arc<dyn Placement>>,
     programs: BTreeMap<Arc<str>, Program>,
     skills: Skills,

@@ -1,4 +1,4 @@
-//! The calls that an agent may make by itself.
+//! The calls that an agent may make without an approval.
 
 use std::sync::Arc;
 
@@ -6,14 +6,15 @@ use adjutant_toolkit::{AccessMode, Rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The calls that an agent may make by itself, those that wait for an approval, and those that are denied.
+/// The calls that an agent may make without an approval, calls that need one, and denied calls.
 ///
 /// The first rule that fits a call decides; without one, `default` does.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Access {
-    /// The decision on a call that no rule fits: `allow` without it. A tool that asks by itself asks all the same.
+    /// The decision on a call without a matching rule: `allow` by default. A tool that requires an approval itself
+    /// still does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Approval>,
     /// The rules, in order.
@@ -26,24 +27,24 @@ pub struct Access {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ApprovalRule {
-    /// The tools that it is about; a `*` stands for any letters.
+    /// The tools; a `*` stands for any characters.
     pub tools: Vec<Arc<str>>,
     /// The decision on their calls.
     pub then: Approval,
-    /// The text that is asked, or told to the model when the call is denied.
+    /// The text of the question, or for the model when the call is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub say: Option<Arc<str>>,
 }
 
-/// Which calls run, which ask, and which are denied, by tool and arguments.
+/// The calls that run, need an approval, or are denied, by tool and arguments.
 ///
-/// Deny goes before ask, ask before allow. A rule is as `shell(git log *)`, `edit(src/**)`, `read(secrets/*)`, `fetch(*.example.org)`,
-/// or the name of a tool.
+/// Deny takes precedence over ask, and ask over allow. A rule has the form `shell(git log *)`, `edit(src/**)`,
+/// `read(secrets/*)`, `fetch(*.example.org)`, or is the name of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct RulesSpec {
-    /// The decision on a call that no rule fits: `ask` without it.
+    /// The decision on a call without a matching rule: `ask` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<AccessMode>,
     /// Calls that run.
@@ -52,7 +53,7 @@ pub struct RulesSpec {
     /// Calls that wait for a word.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<Arc<str>>,
-    /// Calls that do not run, and the model is told so.
+    /// Denied calls; the model gets an error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<Arc<str>>,
 }
@@ -93,6 +94,6 @@ pub enum Approval {
     Allow,
     /// It waits for a word.
     Ask,
-    /// It does not run, and the model is told so.
+    /// It is denied; the model gets an error.
     Deny,
 }

@@ -19,16 +19,16 @@ pub struct AgentSpec {
     /// The purpose of the agent: others choose it by this.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Arc<str>,
-    /// Its model. Without one: that of whoever gives it a task, or the one that the environment offers.
+    /// Its model. By default: the delegating agent's, or the default of the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelChoice>,
-    /// The options with which its model is asked.
+    /// The options of its requests.
     #[serde(skip_serializing_if = "super::is_default")]
     pub options: OptionsSpec,
-    /// The text that tells the agent what to be.
+    /// The instructions of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
-    /// Files that it is always told, in this order.
+    /// Files in its context, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<ContextSpec>,
     /// Its toolboxes: `files`, `edits`, `shell`, `git`, `fetch`, `plan`, `ask_user`, `board`, `notes`, `memory`, `reflections`, `background`,
@@ -44,7 +44,7 @@ pub struct AgentSpec {
     /// The effects that act before each request: kinds and parameters, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<EffectParams>,
-    /// True if it is told the habits of careful work, as `behavioral_constraints`.
+    /// True if its prompt includes the habits of careful work, as `behavioral_constraints`.
     #[serde(skip_serializing_if = "super::is_default")]
     pub behavior: bool,
     /// The names of what surrounds its runs, outermost first: `logger`, `recovery`, or one of the application's.
@@ -53,13 +53,13 @@ pub struct AgentSpec {
     /// The way in which old turns are summarised. Without it, that is done once the window is full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Compaction>,
-    /// False if requests are sent as they are, also those that do not fit the model's window.
+    /// False if requests are sent unchanged, even if they exceed the model's window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<bool>,
-    /// The calls that it may make by itself, those that wait for an approval, and those that are denied.
+    /// The calls that it may make without an approval, calls that need one, and denied calls.
     #[serde(skip_serializing_if = "super::is_default")]
     pub access: Access,
-    /// Which of its calls run, which ask, and which are denied, by tool and arguments. Without it, `access` alone says that.
+    /// The calls that run, need an approval, or are denied, by tool and arguments. Without it, only `access` applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<RulesSpec>,
     /// Bounds of one run.
@@ -162,7 +162,7 @@ pub enum Compaction {
     With(Map<String, Value>),
 }
 
-/// The text that tells an agent what to be.
+/// The instructions of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Instructions {
@@ -175,17 +175,17 @@ pub enum Instructions {
     },
 }
 
-/// A file that an agent is always told.
+/// A file in the context of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ContextSpec {
     /// The file, relative to the manifest.
     File(PathBuf),
-    /// The file, under a name of its own.
+    /// The file, with a name.
     Named(NamedContext),
 }
 
-/// A file that an agent is told under a name of its own.
+/// A file in the context of an agent, with a name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -207,7 +207,7 @@ pub struct NamedContext {
 pub struct EffectParams {
     /// Its kind, as `compact`.
     pub kind: Arc<str>,
-    /// Its parameters; what is left out has the kind's default.
+    /// Its parameters; omitted ones have the defaults of the kind.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub params: Value,
 }
@@ -241,7 +241,7 @@ pub struct LimitsSpec {
     /// The consequence of reaching a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_limit: Option<LimitEnd>,
-    /// True if nobody is there to answer: anything that would wait is refused.
+    /// True if there is no user to answer: everything that would wait is refused.
     #[serde(skip_serializing_if = "super::is_default")]
     pub unattended: bool,
 }
@@ -254,7 +254,7 @@ pub enum LimitEnd {
     End,
     /// It has one more turn without tools.
     LastTurn,
-    /// It asks whether to go on.
+    /// It asks for permission to continue.
     Ask,
 }
 
@@ -272,12 +272,12 @@ pub struct DelegationSpec {
     /// The number of times that one of its tasks may be handed from agent to agent.
     #[serde(skip_serializing_if = "super::is_default")]
     pub handoffs: u32,
-    /// Where those agents work: `here`, with the agent that gives the task, or `fleet`, in sessions of their own that any worker takes.
+    /// The place of these agents: `here`, with the delegating agent, or `fleet`, in their own sessions on any worker.
     #[serde(skip_serializing_if = "super::is_default")]
     pub on: DelegationPlace,
 }
 
-/// Where agents work that are given tasks.
+/// The place of delegated tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelegationPlace {

@@ -27,7 +27,8 @@ const SIZES: [(&str, u64); 4] = [
     ("GiB", 1 << 30),
 ];
 
-/// Reads a whole number with a unit. Units that end alike are told apart by what stands before them: a digit.
+/// Reads a whole number with a unit. The character before a unit must be a digit, which distinguishes units with a
+/// common ending.
 fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
@@ -71,7 +72,7 @@ impl Serialize for Bytes {
     }
 }
 
-/// Reads an amount; a number alone is told that its unit is missing.
+/// Reads an amount; for a number without a unit the error says so.
 struct Amount {
     units: &'static [(&'static str, u64)],
     expected: &'static str,

@@ -33,7 +33,7 @@ use super::{
 pub(super) struct Around {
     /// The variables of addresses that are set: behind an address of one's own, any model may be.
     addresses: BTreeSet<String>,
-    /// What the program that runs it knows beside what is there anyway.
+    /// The additional parts of the program that will run it.
     parts: PartNames,
     /// The folders in which programs are looked for.
     path: Option<String>,
@@ -85,7 +85,7 @@ pub(super) fn check(
 }
 
 impl Around {
-    /// Reads the surroundings that these providers, and those that are known, depend on.
+    /// Reads the environment that these providers, and the known ones, depend on.
     pub(super) fn new(manifest: &Manifest, lookup: Lookup<'_>, parts: &PartNames) -> Self {
         let own = manifest
             .providers
@@ -122,7 +122,7 @@ impl Check<'_> {
         self.warnings.tell(mark, message);
     }
 
-    /// Tells what is wrong unless it holds.
+    /// Reports an error unless the condition holds.
     fn must(&mut self, holds: bool, at: At<'_>, message: impl Into<String>) {
         if !holds {
             self.tell(at, message);
@@ -149,7 +149,7 @@ impl Check<'_> {
         }
     }
 
-    /// One of these names must be meant; `what` says of what they are names.
+    /// Requires one of these names; `what` describes them.
     fn known<'n>(
         &mut self,
         name: &str,

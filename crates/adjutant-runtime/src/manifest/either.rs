@@ -1,4 +1,4 @@
-//! Values that are a text in short and a mapping in full: read so that errors tell what is wrong with the one that was meant.
+//! Values with a short form as text and a full form as mapping: the error refers to the form that was used.
 
 use std::{fmt, marker::PhantomData, sync::Arc};
 

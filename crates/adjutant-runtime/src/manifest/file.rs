@@ -1,4 +1,4 @@
-//! Reads a manifest and those that it extends; parents are merged once each, from the oldest on.
+//! Reads a manifest and its parents from `extends`; they are merged once each, from the oldest on.
 
 use std::{
     fs,
@@ -27,7 +27,7 @@ pub(super) struct ManifestTree {
     pub(super) sources: Vec<PathBuf>,
 }
 
-/// Reads a manifest; a text that is given stands for that of the file.
+/// Reads a manifest; a given text replaces that of the file.
 pub(super) fn load(
     path: &Path,
     text: Option<&str>,

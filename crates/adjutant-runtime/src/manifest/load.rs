@@ -24,7 +24,7 @@ use super::{
 pub struct Loaded {
     /// The manifest: after `extends`, includes and variables, with absolute paths.
     pub manifest: Manifest,
-    /// The files that it was read from, without links: itself first, then those that it extends, then agents.
+    /// The files that it was read from, without links: itself first, then its parents, then agents.
     pub sources: Vec<PathBuf>,
     /// The findings that are noteworthy, and not wrong.
     pub warnings: Vec<Problem>,
@@ -35,8 +35,8 @@ pub struct Loaded {
 impl Manifest {
     /// Reads a manifest with everything that it extends and includes.
     ///
-    /// `lookup` gives the values of variables: those that the manifest names as `${NAME}`, `PATH`, and the addresses of
-    /// providers. It reads files, so that asynchronous code calls it on a thread that may block.
+    /// `lookup` returns the values of variables: `${NAME}` in the manifest, `PATH`, and the addresses of providers.
+    /// This function reads files, so asynchronous code must call it on a thread that may block.
     ///
     /// # Errors
     /// Everything that is wrong with it, with file, line and column, at most fifty.
@@ -47,7 +47,7 @@ impl Manifest {
         load(path.as_ref(), None, &lookup, &PartNames::default())
     }
 
-    /// Reads a manifest that may name these parts: those of the program that is to run it.
+    /// Reads a manifest that can name these parts of the program that will run it.
     ///
     /// The parameters of effects are checked by that program, when it begins.
     ///
@@ -61,7 +61,7 @@ impl Manifest {
         load(path.as_ref(), None, &lookup, names)
     }
 
-    /// Reads a manifest from a text that is, or will be, that of this file.
+    /// Reads a manifest from a text for this file.
     ///
     /// # Errors
     /// As [`Manifest::load`].
@@ -107,11 +107,11 @@ fn load(
     })
 }
 
-/// Puts single fields into a manifest that was read before, by their dotted paths. What it means is not checked once more: whoever
-/// runs it does that.
+/// Sets single fields of a loaded manifest, by their dotted paths. The result is not validated again: that happens
+/// when it is run.
 ///
 /// # Errors
-/// What is no field, or does not fit it.
+/// An unknown field, or an invalid value.
 pub(crate) fn with_fields(
     manifest: &Manifest,
     set: &BTreeMap<String, Value>,
@@ -140,7 +140,7 @@ pub(crate) fn with_fields(
     }
 }
 
-/// Reads a manifest from its tree, and checks it as far as it could be read.
+/// Converts the tree of a manifest, and validates the readable parts.
 fn meant(
     mut root: Node,
     around: impl FnOnce(&Manifest) -> Around,
@@ -184,7 +184,7 @@ impl Loaded {
 }
 
 impl ModelChoice {
-    /// The models that may be asked, the first one first.
+    /// The possible models, the first one first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let (first, rest) = match self {
             Self::Name(name) => (name, &[][..]),

@@ -12,7 +12,7 @@ pub(super) const NAMED: [(&str, &str); 6] = [
     ("toolboxes", "name"),
 ];
 
-/// The place of a value, as far as rules differ.
+/// The place of a value, which selects the merge rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -20,13 +20,13 @@ enum Level {
     Below,
 }
 
-/// The parent with what the child says: its scalars win, maps are merged by key, elements with names by name, other lists
-/// are replaced, and nothing takes a field away.
+/// Merges a child into its parent: scalars of the child take precedence, maps are merged by key, named elements by
+/// name, other lists are replaced, and no field can be removed.
 pub(super) fn over(parent: Node, child: Node) -> Node {
     node(parent, child, Level::Root)
 }
 
-/// An agent with what is said about it elsewhere.
+/// Merges an agent with fields from elsewhere.
 pub(super) fn agent(below: Node, above: Node) -> Node {
     node(below, above, Level::Agent)
 }
@@ -75,7 +75,7 @@ fn field(key: &str, old: Node, new: Node, level: Level) -> Node {
         _ => {}
     }
     match key {
-        // Half of one schema and half of another are none.
+        // A merge of two schemas would be invalid.
         "parameters" => new,
         // A model in short is one with a name alone.
         "model" if level != Level::Below && new.as_map().is_some() && old.as_text().is_some() => {
@@ -114,7 +114,7 @@ fn name<'a>(node: &'a Node, by: &str) -> Option<&'a str> {
     }
 }
 
-/// Returns a value that stands in short, as a mapping with that one field.
+/// Returns a short form as a mapping with that one field.
 fn spelled(node: Node, field: &str) -> Node {
     if node.as_text().is_none() {
         return node;

@@ -1,4 +1,4 @@
-//! Models of a manifest, how they are asked, and what may be used.
+//! Models of a manifest, their options, and budgets.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,24 +10,24 @@ use serde_json::{Map, Value};
 
 use super::Span;
 
-/// The model of an agent: its name, or its name with what stands behind it.
+/// The model of an agent: its name, or its name with fallbacks.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ModelChoice {
     /// Its name, as `anthropic/claude-sonnet-5` or `offline/planner`.
     Name(Arc<str>),
-    /// A model, and those that are asked when it fails.
+    /// A model with its fallbacks.
     Spec(ModelSpec),
 }
 
-/// A model, and those that are asked when it fails.
+/// A model with its fallbacks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelSpec {
-    /// The model that is asked first.
+    /// The first model.
     pub name: Arc<str>,
-    /// Those that are asked one after the other when the one before them fails.
+    /// The models that are used in order after a failure of the previous one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<Arc<str>>,
     /// The number of times that a call that failed and may succeed is tried again, for each model. Without it, 2 times.
@@ -42,7 +42,7 @@ pub struct ModelSpec {
     /// The time that a reply may take from the request to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
-    /// The times that the server of each model is waited for, where they differ from those of its provider.
+    /// The deadlines of each model, if they differ from its provider's.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub timeouts: TimeoutsSpec,
 }
@@ -97,7 +97,7 @@ impl ModelSpec {
     }
 }
 
-/// The options with which a model is asked.
+/// The options of requests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -108,10 +108,10 @@ pub struct OptionsSpec {
     /// The variety of replies, from 0 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The part of what is likely that is chosen from, from 0 to 1.
+    /// The probability mass to sample from, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// A number that makes equal requests answered alike, as far as a provider can.
+    /// A number for reproducible answers, if the provider supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Texts that end a reply.
@@ -154,10 +154,10 @@ pub struct BudgetSpec {
     /// Time from the prompt to the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
-    /// Levels of agents below the one that is spoken to.
+    /// Levels of agents below the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u16>,
-    /// Agents that are at work at a time, the one that is spoken to included.
+    /// The number of concurrent agents, including the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<u32>,
 }

@@ -1,4 +1,4 @@
-//! The word that someone may have meant.
+//! The closest known word.
 
 /// Longer words are compared by their beginnings.
 const MAX_CHARS: usize = 64;
@@ -47,7 +47,7 @@ pub(crate) fn list(words: &[&str]) -> String {
     shown.join(", ") + more
 }
 
-/// The field of serde's message about one that there is not, and those that there are.
+/// The unknown field in serde's message, and the known ones.
 pub(crate) fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
     let (field, rest) = message.strip_prefix("unknown field `")?.split_once('`')?;
     let known = rest

@@ -9,9 +9,9 @@ use super::{Manifest, ServerSpec, vars};
 /// The variable that names the model that is taken when none is named.
 const USUAL: &str = "ADJUTANT_MODEL";
 
-/// The names of the variables that may hold what a manifest needs, sorted.
+/// The names of the variables for the needs of a manifest, sorted.
 pub(crate) fn of(manifest: &Manifest) -> Vec<String> {
-    // The problems of a provider were told before.
+    // The problems of a provider were reported before.
     let own = manifest
         .providers
         .iter()
@@ -32,7 +32,7 @@ pub(crate) fn of(manifest: &Manifest) -> Vec<String> {
             .filter(|it| it.name == prefix)
             .for_each(&mut take);
     }
-    // An agent that prompts go to without a model of its own has the one that the environment offers.
+    // An entry agent without a model uses the one from the environment.
     if manifest.entry().is_some_and(|agent| agent.model.is_none()) {
         providers.iter().for_each(&mut take);
         names.insert(USUAL.to_owned());

@@ -1,4 +1,4 @@
-//! A file as a tree whose every value and key knows where it stands.
+//! A file as a tree in which every value and key has a position.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -23,7 +23,7 @@ pub(super) struct Mark {
     pub(super) column: u32,
 }
 
-/// A value, and where it stands.
+/// A value and its position.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     pub(super) mark: Mark,
@@ -38,7 +38,7 @@ pub(super) enum Content {
     Map(Map),
 }
 
-/// A text, a number, a truth value or nothing: which, its form and whoever reads it decide.
+/// A text, a number, a Boolean or null: its form and the reader decide.
 #[derive(Debug, Clone)]
 pub(super) struct Scalar {
     pub(super) text: String,
@@ -54,9 +54,9 @@ pub(super) enum Form {
     Quoted,
     /// As a block of lines: a text.
     Block,
-    /// Without quotes, with a variable: whatever is asked for.
+    /// Without quotes, with a variable: any type.
     Expanded,
-    /// In quotes, with a variable: a text, unless a number or a truth value is asked for.
+    /// In quotes, with a variable: a text, unless a number or a Boolean is expected.
     Filled,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Map {
     pub(super) spoiled: Vec<String>,
 }
 
-/// A key, and where it stands.
+/// A key and its position.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
     pub(super) text: String,
@@ -83,7 +83,7 @@ pub(super) struct At<'a> {
 }
 
 impl Mark {
-    /// Stands for a whole file.
+    /// A mark for a whole file.
     pub(super) fn whole(source: &Arc<Source>) -> Self {
         Self {
             source: Arc::clone(source),

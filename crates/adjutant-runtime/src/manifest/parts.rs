@@ -1,10 +1,10 @@
-//! The names of parts that a manifest may name beside those that are there anyway.
+//! The names of additional parts for a manifest.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// The names of parts: what a manifest may name, wherever the parts themselves are.
+/// The names of parts that a manifest can use, wherever they are implemented.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -15,7 +15,7 @@ pub struct PartNames {
     pub effects: BTreeSet<String>,
     /// Toolboxes.
     pub toolboxes: BTreeSet<String>,
-    /// What may surround runs.
+    /// Middleware.
     pub middleware: BTreeSet<String>,
     /// Providers of models: `name/any-model`.
     pub providers: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! Paths in manifests: what they may name, and where it is.
+//! Paths in manifests: permitted ones, and their location.
 
 use std::{
     fs,
@@ -59,7 +59,7 @@ pub(super) fn contained(folder: &Path, written: &Path, kind: Kind) -> Result<Pat
     Ok(real)
 }
 
-/// Checks that a path stays in the folder that it is relative to, as far as the path itself tells.
+/// Checks that a path stays in its base folder, without looking at the disk.
 ///
 /// # Errors
 /// Why it does not.
@@ -127,7 +127,7 @@ pub(super) fn reached(folder: &Path, written: &Path) -> Result<PathBuf, String> 
     {
         return Err("it is no path".to_owned());
     }
-    // What is not there cannot be given: whatever came there later would be reached.
+    // A missing path is refused: a file that is created there later would become accessible.
     let real = folder
         .join(written)
         .canonicalize()
@@ -138,7 +138,7 @@ pub(super) fn reached(folder: &Path, written: &Path) -> Result<PathBuf, String> 
     Ok(real)
 }
 
-/// True if a program of this name stands in one of these folders.
+/// True if a program with this name is in one of these folders.
 pub(super) fn is_in(folders: &str, name: &Path) -> bool {
     std::env::split_paths(folders).any(|folder| {
         fs::metadata(folder.join(name)).is_ok_and(|about| about.is_file() && is_executable(&about))

@@ -52,16 +52,16 @@ pub enum StoreKind {
     Memory,
 }
 
-/// What becomes of a run that was at work when the program that performed it crashed.
+/// The handling of a run that was active when its program crashed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnRestart {
-    /// It goes on: calls whose end nobody saw are made again only if they may be.
+    /// It is resumed: calls with an unknown end are repeated only if permitted.
     #[default]
     Resume,
     /// It is cancelled.
     Cancel,
-    /// It waits until somebody approves that it goes on, or denies it.
+    /// It waits for an approval or a denial to continue.
     Ask,
 }
 

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use super::node::Mark;
 use crate::{Error, ErrorKind};
 
-/// The largest number of problems that are told at once.
+/// The largest number of reported problems.
 const MAX_PROBLEMS: usize = 50;
 /// The largest number of characters of a text that a message repeats.
 const MAX_REPEATED: usize = 80;
@@ -16,7 +16,7 @@ const MAX_REPEATED: usize = 80;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The file that it stands in, as it was named.
+    /// The file, as it was named.
     pub file: Arc<str>,
     /// The line, from 1; 0 if it is about the whole file.
     pub line: u32,
@@ -24,7 +24,7 @@ pub struct Problem {
     pub column: u32,
     /// A description of the problem.
     pub message: String,
-    /// A guess at what was meant, or something that helps.
+    /// A suggestion or a hint.
     pub hint: Option<String>,
 }
 
@@ -83,7 +83,7 @@ impl Problems {
         self.list.iter()
     }
 
-    /// Returns the number of problems beside those that are told.
+    /// Returns the number of problems that are not reported.
     pub fn untold(&self) -> usize {
         self.untold
     }
@@ -104,12 +104,12 @@ impl Problems {
         }
     }
 
-    /// Tells what is wrong at a place.
+    /// Reports a problem at a position.
     pub(super) fn tell(&mut self, mark: &Mark, message: impl Into<String>) {
         self.push(Problem::new(mark, message));
     }
 
-    /// Those that were found, in the order of their places.
+    /// The problems, in the order of their positions.
     pub(super) fn sorted(mut self) -> Self {
         self.list.sort_by(|one, other| {
             (&one.file, one.line, one.column).cmp(&(&other.file, other.line, other.column))

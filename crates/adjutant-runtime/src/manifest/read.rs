@@ -1,4 +1,4 @@
-//! From nodes to values: everything that is wrong is told at its place, as far as it can be looked at.
+//! From nodes to values: every error is reported at its position, if that part can be checked.
 
 mod fault;
 mod plain;
@@ -16,8 +16,7 @@ use super::{
     problem::{Problem, Problems},
 };
 
-/// A value that was read, and a flag that is false if parts were left out that others may refer to.
-/// A field that many look for, and the cure: a reference that nobody pulls would only look like a promise.
+/// A field that many users expect, and the hint for it: an ignored reference would look like a guarantee.
 const IMAGE: &str = "image";
 const NO_IMAGE: &str = "nothing pulls images: lay the files beside the manifest and name them in `data`, `context` or \
                         `skill_folders`, or move a whole agent with `adjutant agent export` and `import`; a word for people is a \
@@ -33,9 +32,9 @@ pub(super) fn one<T: de::DeserializeOwned>(node: &Node) -> Result<T, Problem> {
     T::deserialize(Reader(node)).map_err(|fault| fault.problem(&node.mark))
 }
 
-/// Reads a value, tells everything that is wrong with it, and takes that out of the tree, so that more can be looked at.
+/// Reads a value, reports all of its errors, and removes them from the tree, so that the rest can be checked.
 ///
-/// `fields` are names that may stand at the root beside those that the value knows.
+/// `fields` are additional names that are permitted at the root.
 pub(super) fn all<T: de::DeserializeOwned>(
     tree: &mut Node,
     fields: &[&str],
@@ -81,7 +80,7 @@ fn is_follow_up(tree: &Node, path: &[PathStep], what: &What) -> bool {
         .is_some_and(|map| map.spoiled.iter().any(|it| it == field))
 }
 
-/// Takes out what a fault is about; whether nothing else can refer to it. None if it is the whole.
+/// Removes the cause of a fault; returns whether nothing else can refer to it. `None` if it is the whole value.
 fn take_out(tree: &mut Node, path: &[PathStep], what: &What) -> Option<bool> {
     let (last, above) = path.split_last()?;
     let parent = above.iter().try_fold(tree, |node, step| match step {

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 
 /// The resolved form of what will run. It can be printed: no credential is ever in it.
 ///
-/// Paths in its manifest are absolute, but for those that mean the workspace: `data.to`, `sessions.store.path` and
+/// Paths in its manifest are absolute, except those relative to the workspace: `data.to`, `sessions.store.path` and
 /// `reflections.folder`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind};
 pub struct Resolved {
     /// The manifest, with the overrides.
     pub manifest: Manifest,
-    /// The files that it was read from: the manifest, those that it extends, agents that it includes.
+    /// The files that it was read from: the manifest, its parents, included agents.
     pub sources: Vec<PathBuf>,
     /// The changes made by its creator.
     #[serde(default, skip_serializing_if = "Overrides::is_empty")]
@@ -62,10 +62,10 @@ pub struct Overrides {
     /// Another model for the agent that is spoken to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
-    /// Labels beside those of the manifest.
+    /// Additional labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Variables of process tools beside those of the manifest.
+    /// Additional variables of process tools.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
     /// Single fields, by their dotted path, as `agents.lead.max_turns` or `budget.tokens`.
@@ -103,7 +103,7 @@ impl Resolved {
         Ok(yaml(&value))
     }
 
-    /// Reads what was written by [`Resolved::to_yaml`].
+    /// Reads the output of [`Resolved::to_yaml`].
     ///
     /// # Errors
     /// `Manifest` with line and column if it is not of that form.

@@ -5,14 +5,14 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An agent of another process that the agents of this manifest may ask.
+/// An agent of another process that the agents of this manifest can call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PeerSpec {
-    /// The name by which it is asked: letters, digits, `_` and `-`, 64 at most.
+    /// Its name: letters, digits, `_` and `-`, 64 at most.
     pub name: Arc<str>,
-    /// A description of what it is good for, for the model.
+    /// A description of its purpose, for the model.
     pub description: Arc<str>,
     /// The agent beside this one, in the folder of the same operator: the one called `name` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,7 +21,7 @@ pub struct PeerSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub address: Option<SocketAddr>,
-    /// The address of an agent anywhere that speaks A2A, in the place of `agent`, or that of its card: `https://…`.
+    /// The address of an A2A agent, instead of `agent`, or of its card: `https://…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub a2a: Option<Arc<str>>,
     /// The variable of the environment that holds the token for `address` or `a2a`.
@@ -39,7 +39,7 @@ pub struct DataSpec {
     /// The path that it is laid at, relative to the working folder; without it, under its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<PathBuf>,
-    /// A description for the agents: they are told of each file that has one.
+    /// A description for the agents: files with a description are listed in their context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Arc<str>>,
 }

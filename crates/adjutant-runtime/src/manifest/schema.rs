@@ -1,4 +1,4 @@
-//! The JSON Schema of a file: for editors, and for whoever writes manifests by program.
+//! The JSON Schema of a file: for editors, and for programs that write manifests.
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ const VARIABLE: &str = r"\$\{";
 
 /// The JSON Schema of `adjutant.yaml`, in both of its forms: with `agents`, and with the fields of one agent beside its own.
 ///
-/// It knows the form. What refers to something else is checked by [`Manifest::load`](super::Manifest::load).
+/// It describes the form. References are checked by [`Manifest::load`](super::Manifest::load).
 pub fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut root = generator.into_root_schema_for::<File>().to_value();
@@ -83,7 +83,7 @@ fn take(schema: &mut Value, key: &str) -> Map<String, Value> {
 
 /// Lets every field be taken away by `null`, and every number or truth value be a variable.
 ///
-/// What is required is not, as far as a file goes: whatever it extends may have it.
+/// Required fields become optional in a file: a parent can have them.
 fn loosen(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else {
         return;

@@ -19,8 +19,8 @@ pub struct McpSpec {
 
 /// A server of the Model Context Protocol: a program that is started here, or an address.
 ///
-/// Variables in `command`, `args`, `env`, `cwd`, `url` and `headers` are put in when the server is reached, so that what is resolved
-/// holds their names alone. They may be credentials.
+/// Variables in `command`, `args`, `env`, `cwd`, `url` and `headers` are replaced when the server is reached, so that
+/// a resolved manifest only contains their names. They can be credentials.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -37,7 +37,7 @@ pub struct ServerSpec {
     /// The folder that it begins in: absolute, or relative to the manifest; without it the agent's working folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
-    /// What it may do beyond its sandbox, in which it changes its folder, its `HOME` and its `TMPDIR`.
+    /// Additional permissions of its sandbox, in which it can change its folder, its `HOME` and its `TMPDIR`.
     #[serde(skip_serializing_if = "super::is_default")]
     pub sandbox: SandboxSpec,
     /// The sha256 that its program must have, in 64 hexadecimal digits.
@@ -49,10 +49,10 @@ pub struct ServerSpec {
     /// Headers of every request to the address.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The way to its tokens: without it those that `adjutant mcp login` has got.
+    /// The source of its tokens: by default `adjutant mcp login`.
     #[serde(skip_serializing_if = "super::is_default")]
     pub auth: AuthSpec,
-    /// True if what it says of its tools is believed: which of them only read, and which may be repeated.
+    /// True if its tool annotations are trusted: which ones only read, and which can be repeated.
     #[serde(skip_serializing_if = "super::is_default")]
     pub trusted: bool,
     /// The text before the names of its tools: its name and `_` without it.
@@ -74,7 +74,7 @@ pub struct ServerSpec {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct AuthSpec {
-    /// A program and its arguments: what it prints is the token, for five minutes. It runs without a sandbox.
+    /// A program with arguments, which prints the token, valid for five minutes. It runs without a sandbox.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub token_command: Vec<String>,
     /// The id of a client that is registered there, for `adjutant mcp login`, which otherwise registers one.
@@ -83,7 +83,7 @@ pub struct AuthSpec {
     /// The variable of the environment that holds the secret of that client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret_variable: Option<String>,
-    /// What the token shall be good for; without it what the server asks for.
+    /// The scopes of the token; by default the server's request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<Arc<str>>,
     /// The port of this machine that the browser comes back to; any without it.

@@ -1,4 +1,4 @@
-//! Overrides: what whoever creates an agent says over its manifest.
+//! Overrides of a manifest when an agent is created.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn rename(root: &mut Node, name: &str, mark: &Mark) {
     }
 }
 
-/// Sets one field. Fields of an agent that are not those of a manifest are those of the agent that prompts go to.
+/// Sets one field. Fields of an agent that a manifest does not have belong to the entry agent.
 fn one(root: &mut Node, path: &[&str], value: &Value, mark: &Mark) -> Result<(), Problem> {
     let first = path.first().copied().unwrap_or_default();
     if AGENT_FIELDS.contains(&first) {

@@ -1,4 +1,4 @@
-//! From the form of a file to the one form that everything else knows: agents in a list, and one that prompts go to.
+//! From the form of a file to the normal form: agents in a list, and an entry agent.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ pub(super) const MANIFEST_FIELDS: [&str; 21] = [
     "environment",
     "budget",
 ];
-/// The fields of an agent that may stand beside those of a manifest.
+/// The fields of an agent that are permitted next to those of a manifest.
 pub(super) const AGENT_FIELDS: [&str; 24] = [
     "model",
     "options",
@@ -132,7 +132,7 @@ pub(super) fn normalise(root: &mut Node, sources: &mut Vec<PathBuf>, problems: &
     map.set(key, agents);
 }
 
-/// Takes the fields of an agent out of those of a manifest. Its name and description are those of the whole.
+/// Moves the fields of an agent out of the manifest's. Its name and description are the manifest's.
 fn shorthand(map: &mut Map) -> Option<Node> {
     let (own, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut map.entries)
         .into_iter()
@@ -173,7 +173,7 @@ fn meant(field: &str) -> bool {
             .is_some_and(|near| is_own(near) || near == "agents" || near == "include")
 }
 
-/// Agents with those that are included; what is listed under a name of those is said over them.
+/// Merges listed agents with included ones; a listed agent with the name of an included one overrides its fields.
 fn joined(mut listed: Node, included: Vec<Node>) -> Node {
     let Some(list) = listed.as_list_mut() else {
         return listed;

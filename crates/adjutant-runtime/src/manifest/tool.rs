@@ -25,13 +25,13 @@ pub(crate) const TOOLBOXES: [&str; 13] = [
     "peers",
 ];
 
-/// A toolbox of an agent: its name, or its name with what is changed about it.
+/// A toolbox of an agent: its name, or its name with changes.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ToolboxChoice {
     /// Its name.
     Name(Arc<str>),
-    /// Its name, with what is changed about it.
+    /// Its name, with changes.
     Spec(ToolboxSpec),
 }
 
@@ -52,10 +52,10 @@ impl ToolboxChoice {
 pub struct ToolboxSpec {
     /// Its name.
     pub name: Arc<str>,
-    /// The only tools of it that the agent has; a `*` stands for any letters.
+    /// The only tools of it for the agent; a `*` stands for any characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<Vec<Arc<str>>>,
-    /// The tools of it that the agent has not; a `*` stands for any letters.
+    /// The tools of it that are hidden from the agent; a `*` stands for any characters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<Arc<str>>,
     /// The prefix of the names of its tools.
@@ -74,29 +74,30 @@ pub struct ToolboxSpec {
 
 /// A tool that is a program.
 ///
-/// It is started without a shell, in the working folder and in a sandbox, with `environment` and nothing else but `PATH`,
-/// `HOME`, `TMPDIR` and `LANG`. Its standard input is the call's arguments as one line of JSON; `args` may place single arguments in its
-/// command line. What it writes to standard output is the result; another exit code than 0 is an error.
+/// It is started without a shell, in the working folder and in a sandbox, with only `environment`, `PATH`, `HOME`,
+/// `TMPDIR` and `LANG`. Its standard input contains the call's arguments as one line of JSON; `args` can insert
+/// single arguments into its command line. Its standard output is the result; another exit code than 0 is an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ProcessTool {
     /// Its name: letters, digits, `_` and `-`, 64 at most.
     pub name: Arc<str>,
-    /// A description of what it does, for the model.
+    /// A description of its purpose, for the model.
     pub description: Arc<str>,
     /// The program: a path relative to the manifest, or a name that is looked for in `PATH`.
     pub binary: PathBuf,
     /// Its arguments. `{name}` is the argument `name` of the call, left out with its whole word if the call has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<Arc<str>>,
-    /// The schema of the call's arguments: JSON Schema of an object. Without it, there are none.
+    /// The schema of the call's arguments: JSON Schema of an object. By default, it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
     /// The longest time that a call may take: `60s` without it. Then everything that it started is killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
-    /// The most bytes of its output that are kept: `64KiB` without it. More is read and dropped, and told.
+    /// The largest number of bytes of its output that are kept: `64KiB` by default. The rest is read and dropped,
+    /// with a note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<Bytes>,
     /// True if each call waits for approval.
@@ -105,18 +106,18 @@ pub struct ProcessTool {
     /// True if a call may be made again when it is not known whether it happened.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub repeatable: bool,
-    /// Variables of its environment, over those of the manifest.
+    /// Additional variables of its environment, which override the manifest's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
     /// The sha256 that its binary must have, in 64 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Arc<str>>,
-    /// What it may do beyond its sandbox.
+    /// Additional permissions of its sandbox.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub sandbox: SandboxSpec,
 }
 
-/// What a program may do beyond its sandbox.
+/// Additional permissions of a program's sandbox.
 ///
 /// There it reads the programs and libraries of the machine, itself and files that its `args` name by an absolute path, changes the
 /// working folder, its `HOME` and its `TMPDIR`, and has no network.
@@ -130,10 +131,10 @@ pub struct SandboxSpec {
     /// Files and folders that it may change: absolute, or relative to the manifest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<PathBuf>,
-    /// True if it has the network: it can send whatever it can read to anyone.
+    /// True if it can use the network: it can send everything that it can read to any host.
     #[serde(skip_serializing_if = "super::is_default")]
     pub network: bool,
-    /// True if it has no sandbox at all, and every right of whoever runs the agent.
+    /// True if it has no sandbox, and all rights of the user who runs the agent.
     #[serde(skip_serializing_if = "super::is_default")]
     pub danger_without_any: bool,
 }

@@ -11,13 +11,13 @@ use super::{
 /// The source of the values of variables.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Puts variables into every text of a tree; keys stay as they are. What cannot be is taken out.
+/// Replaces variables in every text of a tree; keys stay unchanged. Invalid texts are removed.
 pub(super) fn expand(node: &mut Node, lookup: Lookup<'_>, problems: &mut Problems) {
     // The root is a mapping.
     let _ = fill(node, Level::Root, lookup, problems);
 }
 
-/// The place of a value, as far as variables stay there.
+/// The place of a value, which decides if variables stay there.
 #[derive(Clone, Copy)]
 enum Level {
     Root,
@@ -81,7 +81,7 @@ pub(crate) fn has_any(text: &str) -> bool {
 /// The names of the variables of a text.
 ///
 /// # Errors
-/// Why one is none, and what helps.
+/// The reason why one is invalid, and a hint.
 pub(crate) fn names(text: &str) -> Result<Vec<String>, (String, Option<String>)> {
     let names = RefCell::new(Vec::new());
     let note = |name: &str| {
@@ -100,14 +100,14 @@ pub(crate) fn filled(text: &str, lookup: Lookup<'_>) -> Result<String, (String, 
     expanded(text, Credentials::Taken, lookup).map_err(|wrong| (wrong.message, wrong.hint))
 }
 
-/// What becomes of variables that are called as credentials.
+/// The handling of variables with names of credentials.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Credentials {
     Refused,
     Taken,
 }
 
-/// True if a variable of this name holds a credential, as far as its name tells.
+/// True if a variable with this name holds a credential.
 pub(crate) fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let name = name.strip_suffix('S').unwrap_or(&name);
@@ -179,7 +179,7 @@ fn expanded(text: &str, credentials: Credentials, lookup: Lookup<'_>) -> Result<
     Ok(out)
 }
 
-/// The value of what stands between the braces.
+/// The value of the text between the braces.
 fn value(
     inner: &str,
     credentials: Credentials,
@@ -206,7 +206,7 @@ fn value(
             Some(hint),
         ));
     }
-    // As in a shell, a variable without text counts as one that is not set where there is a default.
+    // As in a shell, an empty variable counts as unset if there is a default.
     match (lookup(name), default) {
         (Some(value), None) => Ok(value),
         (Some(value), Some(_)) if !value.is_empty() => Ok(value),
@@ -218,7 +218,7 @@ fn value(
     }
 }
 
-/// The place of a byte in a text; in a block, the line that it stands in.
+/// The position of a byte in a text; for a block, its line.
 fn inside(mark: &Mark, scalar: &Scalar, at: usize) -> Mark {
     if scalar.form != Form::Block {
         return mark.clone();

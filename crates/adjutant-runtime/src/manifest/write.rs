@@ -34,7 +34,7 @@ fn block(value: &Value, depth: usize, out: &mut String) {
                 out.push('-');
                 match item {
                     Value::Object(map) if !map.is_empty() => {
-                        // The first entry stands beside the dash.
+                        // The first entry is on the line of the dash.
                         let mut inner = String::new();
                         block(item, depth + 1, &mut inner);
                         out.push(' ');

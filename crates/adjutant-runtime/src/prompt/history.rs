@@ -200,7 +200,7 @@ pub(super) fn mark(text: &str) -> Result<PageMark, Error> {
     }
 }
 
-/// Creates messages from the records of the lead; those of subagents are omitted.
+/// Creates messages from the records of the lead; records of subagents are omitted.
 struct HistoryReader {
     thread: ThreadId,
     events: Events,

@@ -1,4 +1,4 @@
-//! Digests of files, read in pieces; those of programs are cached while the file is unchanged.
+//! Digests of files, read in pieces; digests of programs are cached while the file is unchanged.
 
 use std::{
     collections::HashMap,

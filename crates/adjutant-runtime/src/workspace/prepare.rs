@@ -155,7 +155,7 @@ pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut
         .data
         .iter_mut()
         .for_each(|data| change(&mut data.file));
-    // Programs stay where they are, except for those that were included in a bundle.
+    // Programs stay where they are, except for programs from a bundle.
     let programs = manifest
         .programs_mut()
         .filter(|program| is_carried(program.path));

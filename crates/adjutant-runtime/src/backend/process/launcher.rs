@@ -1,4 +1,4 @@
-//! How the process of an agent is started: directly, or within a container or sandbox.
+//! The start of an agent's process: directly, or within a container or sandbox.
 
 use std::{ffi::OsString, net::SocketAddr};
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::{error::Error, workspace::Workspace};
 
-/// How the process of an agent is started, reached, and killed.
+/// Starts, reaches and kills the process of an agent.
 ///
 /// [`Process`](super::Process) does everything else: folder, locks, adoption, status, logs, credentials. Every method
 /// is optional. A launcher must guarantee:

@@ -1,4 +1,4 @@
-//! The checks of one agent by itself.
+//! The checks of one agent.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::manifest::{
 
 /// The largest number of agents.
 const MAX_AGENTS: usize = 256;
-/// What may surround runs.
+/// The known middleware.
 const MIDDLEWARE: [&str; 2] = ["logger", "recovery"];
 /// The largest number of rules of an agent.
 const MAX_RULES: usize = 1_000;
@@ -38,7 +38,7 @@ pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) 
 }
 
 fn one(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, at: At<'_>) {
-    // The name of the only one is that of the whole, and looked at there.
+    // The name of a single agent is the manifest's, and checked there.
     if !(agent.name.is_empty() && manifest.name.is_empty()) {
         check.name(&agent.name, at, "name");
     }

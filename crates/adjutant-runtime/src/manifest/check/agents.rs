@@ -119,7 +119,7 @@ fn others(
     );
 }
 
-/// The names of those that an agent may give tasks to.
+/// The names of the agents that an agent can delegate to.
 fn given<'m>(agent: &'m AgentSpec, manifest: &'m Manifest) -> Vec<&'m str> {
     match &agent.delegation.agents {
         _ if agent.delegation.depth == 0 => Vec::new(),
@@ -133,7 +133,7 @@ fn given<'m>(agent: &'m AgentSpec, manifest: &'m Manifest) -> Vec<&'m str> {
     }
 }
 
-/// The names of those that an agent may bring into play.
+/// The names of the agents that an agent can reach.
 fn next<'m>(agent: &'m AgentSpec, manifest: &'m Manifest) -> impl Iterator<Item = &'m str> {
     let members = agent
         .team
@@ -144,7 +144,7 @@ fn next<'m>(agent: &'m AgentSpec, manifest: &'m Manifest) -> impl Iterator<Item 
     given(agent, manifest).into_iter().chain(members)
 }
 
-/// Checks that each agent that others can choose says what it is good for.
+/// Checks that each agent that others can choose has a description.
 fn described(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
     // Without names, all others can be given tasks: few of them mean the agent that prompts go to.
     let is_meant = |agent: &AgentSpec, name: &str| {
@@ -170,7 +170,7 @@ fn described(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
     }
 }
 
-/// Tells of agents that no prompt and no task can reach.
+/// Reports agents that no prompt and no task can reach.
 fn idle(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
     let (mut seen, mut left) = (BTreeSet::new(), vec![&*manifest.entry_agent]);
     while let Some(name) = left.pop() {

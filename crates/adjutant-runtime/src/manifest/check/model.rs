@@ -1,4 +1,4 @@
-//! Providers, models, and how models are asked.
+//! Providers, models, and request options.
 
 use std::collections::BTreeMap;
 
@@ -142,7 +142,7 @@ fn place(message: &str, at: At<'_>) -> Problem {
     of_serde(message.trim_start_matches("no catalogue: "), at).hint(hint)
 }
 
-/// An error of serde about a mapping whose nodes are at hand: the field that it names is where it stands.
+/// An error of serde about a mapping with known nodes: the position is that of the named field.
 pub(super) fn of_serde(message: &str, at: At<'_>) -> Problem {
     let message = message.split(" at line ").next().unwrap_or(message);
     if let Some((field, known)) = near::unknown_field(message) {
@@ -244,7 +244,7 @@ fn name(check: &mut Check<'_>, name: &str, at: At<'_>) {
     }
 }
 
-/// Checks the options with which a model is asked.
+/// Checks request options.
 pub(super) fn options(check: &mut Check<'_>, options: &OptionsSpec, at: At<'_>) {
     let is_warm = options
         .temperature

@@ -1,4 +1,4 @@
-//! The checks of the parts that belong to the whole: labels, stores, what is kept, data and the environment.
+//! The checks of the common parts: labels, stores, kept data, files and the environment.
 
 use std::{collections::BTreeMap, path::Path};
 

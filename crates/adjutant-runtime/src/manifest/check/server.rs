@@ -14,7 +14,7 @@ use crate::manifest::{
 /// The largest number of servers, and of words, variables, headers and tools of one.
 const MAX_SERVERS: usize = 64;
 const MAX_ENTRIES: usize = 128;
-/// The largest number of bytes of a name: it stands before those of tools.
+/// The largest number of bytes of a name: it is the prefix of tools.
 const MAX_NAME: usize = 32;
 /// Variables that the runtime sets itself.
 const RESERVED: [&str; 3] = ["HOME", "TMPDIR", "LANG"];
@@ -136,7 +136,7 @@ fn one(check: &mut Check<'_>, spec: &mut ServerSpec, at: At<'_>) {
     model::time(check, spec.timeout, at, "timeout");
 }
 
-/// The program, with what it is given.
+/// The program, with its arguments and environment.
 fn program(check: &mut Check<'_>, spec: &mut ServerSpec, at: At<'_>) {
     let is_known = spec.program().is_some();
     if let Some(command) = spec.command.as_mut() {
@@ -200,7 +200,7 @@ fn program(check: &mut Check<'_>, spec: &mut ServerSpec, at: At<'_>) {
     tool::sandbox(check, &mut spec.sandbox, at.key("sandbox"));
 }
 
-/// The address, with what is sent there.
+/// The address, with its headers.
 fn address(check: &mut Check<'_>, spec: &ServerSpec, at: At<'_>) {
     if let Some(url) = &spec.url {
         let at = at.key("url");
@@ -262,7 +262,7 @@ fn auth(check: &mut Check<'_>, auth: &AuthSpec, at: At<'_>) {
     }
 }
 
-/// A value that is one of a credential, as far as its name tells, holds a variable.
+/// Requires a variable for a value with the name of a credential.
 fn credential(check: &mut Check<'_>, is_secret: bool, value: &str, at: At<'_>) {
     variables(check, value, at);
     if is_secret && !vars::has_any(value) && !value.is_empty() {

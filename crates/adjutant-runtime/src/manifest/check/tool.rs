@@ -95,7 +95,7 @@ pub(super) fn binary(check: &mut Check<'_>, binary: &mut PathBuf, at: At<'_>) {
     }
 }
 
-/// What there is beyond a sandbox; paths become absolute.
+/// The additional permissions of a sandbox; paths become absolute.
 pub(super) fn sandbox(check: &mut Check<'_>, spec: &mut SandboxSpec, at: At<'_>) {
     let SandboxSpec {
         read,

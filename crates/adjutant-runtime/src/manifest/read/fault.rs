@@ -1,4 +1,4 @@
-//! The fault of a value that could not be read: the place, what was expected, and the nearest word.
+//! The fault of an unreadable value: its position, the expected form, and the closest word.
 
 use std::fmt;
 
@@ -135,7 +135,7 @@ impl de::Error for ReadFault {
     }
 }
 
-/// Returns what was expected, in words for people.
+/// Returns the expected form, as text for people.
 fn told(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     let whole = |most: u64| format!("a whole number from 0 to {most}");

@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         let Node { mark, content } = self.0;
         let found = match content {
             Content::Scalar(scalar) => Self::scalar(scalar, visitor),
-            // A list of the values of fields, in their order, would be told nothing about them.
+            // Positional lists of field values are not supported.
             Content::List(_) if nulls == Nulls::Absent => {
                 Err(de::Error::invalid_type(Unexpected::Seq, &visitor))
             }
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
         found.map_err(|fault| fault.at(mark))
     }
 
-    /// A text; a word that would be something else without quotes is refused, and told so.
+    /// A text; a word that would have another type without quotes is refused with a hint.
     fn string<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
         let Content::Scalar(scalar) = &self.0.content else {
             return self.any(visitor, Nulls::Kept);
