@@ -1,4 +1,4 @@
-//! The agents that a directory or the user has: where they are looked for, and what is told of them.
+//! The agents of a directory or the user: where they are searched, and the messages about them.
 
 use std::{
     error::Error as _,
@@ -21,9 +21,9 @@ const PROJECT: &str = ".adjutant/agents";
 /// The agents that were found.
 #[derive(Debug, Default)]
 pub(crate) struct AgentFiles {
-    /// Those that are used, in the order in which they were found.
+    /// The used ones, in the order in which they were found.
     pub(crate) used: Vec<Definition>,
-    /// Those that came with the directory, and that nobody trusts.
+    /// Agents of the directory that are not trusted.
     pub(crate) untrusted: Vec<Definition>,
     /// The findings that are wrong or noteworthy, one line each.
     pub(crate) findings: Vec<String>,
@@ -39,10 +39,10 @@ pub(crate) fn line(error: &Error) -> String {
 }
 
 impl AgentFiles {
-    /// The agents for a directory: those of the folders that are named, else its own.
+    /// The agents for a directory: those of the named folders, else its own.
     ///
     /// # Errors
-    /// `Usage` if a folder that was named is none, or holds too many.
+    /// `Usage` if a named folder does not exist, or contains too many.
     pub(crate) fn find(
         choice: &AgentChoice,
         taught: &Taught,
@@ -60,7 +60,7 @@ impl AgentFiles {
         Ok(files)
     }
 
-    /// The agents that came with a directory: somebody else's words, unless they are trusted.
+    /// The agents of a directory: external texts, unless they are trusted.
     fn look(&mut self, directory: &Path, is_trusted: bool) {
         let folder = directory.join(PROJECT);
         if folder.symlink_metadata().is_err() {
@@ -113,7 +113,7 @@ impl AgentFiles {
     }
 }
 
-/// True if a folder and what it holds lie in a directory: a repository may make them links to anywhere.
+/// True if a folder and its files are inside a directory: a repository may contain links to any place.
 fn is_within(folder: &Path, directory: &Path) -> bool {
     let Ok(directory) = directory.canonicalize() else {
         return false;

@@ -154,7 +154,7 @@ fn check(args: &CheckAgents) -> Result<Exit, Problem> {
     })
 }
 
-/// The agents of a path, and what is wrong with the others.
+/// The agents of a path, and the errors of the others.
 fn read(path: &Path) -> Result<(Vec<Definition>, Vec<String>), Problem> {
     if !path.is_file() {
         let (read, problems) =

@@ -1,4 +1,4 @@
-//! An answer by a schema: the file that it stands in.
+//! An answer by a schema: the file with the schema.
 
 use std::{path::Path, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{exit::Exit, file, problem::Problem};
 
-/// The name that a model is given for what it makes.
+/// The name of the answer for the model.
 const NAME: &str = "answer";
 
 /// Reads the schema of a file.

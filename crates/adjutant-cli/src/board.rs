@@ -1,4 +1,4 @@
-//! `adjutant board`: those who look after a board of tasks.
+//! `adjutant board`: managing a board of tasks.
 
 use std::fmt::Write;
 
@@ -41,7 +41,7 @@ async fn open(which: &Which) -> Result<(Board, Store), Problem> {
     Ok((Board::new(store.board(&which.board)?), store))
 }
 
-/// Lists tasks, and tells how to go on.
+/// Lists tasks, and prints how to get the next page.
 async fn list(args: ListTasks) -> Result<Exit, Problem> {
     let (board, store) = open(&args.which).await?;
     let mut query = TaskQuery::new().limit(args.limit as usize);
@@ -72,7 +72,7 @@ async fn list(args: ListTasks) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// The options that the next page is asked for with too.
+/// The options that the next page needs too.
 fn options(args: &ListTasks) -> String {
     let board = Some(&args.which.board).filter(|board| *board != "board");
     let mut options = String::new();

@@ -26,10 +26,10 @@ use crate::{args::How, chooser, cure, exit::Exit, played, problem::Problem};
 pub(crate) struct ChosenModel {
     /// The model of the run: all of them in one.
     pub(crate) model: Arc<dyn Model>,
-    /// Notices of how it came to be chosen, if that was not said on the command line, and of keys that leave their
-    /// vendors.
+    /// Notices about the choice, if it was not made on the command line, and about keys that are sent to other hosts
+    /// than their vendors'.
     pub(crate) notices: Vec<String>,
-    /// The one that is asked last: an error about a key is its.
+    /// The last fallback: an error about a key belongs to it.
     last: ModelId,
     credentials: Vec<Credential>,
     played: Option<Arc<Replay>>,
@@ -41,7 +41,7 @@ pub(crate) struct ChosenModel {
 enum Others {
     /// They are chosen, and tried again so often.
     Chosen(Box<Models>, u32),
-    /// There is one model for all: a cassette, or one that is asked nothing.
+    /// There is one model for all: a cassette, or one that is never called.
     Same,
     /// They could not be written down.
     Unrecorded,
@@ -50,9 +50,9 @@ enum Others {
 /// The cassettes of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tape<'a> {
-    /// The new one that is written.
+    /// The new one for recording.
     pub(crate) record: Option<&'a Path>,
-    /// The one that answers.
+    /// The one to play.
     pub(crate) played: Option<&'a Path>,
 }
 
@@ -118,7 +118,7 @@ impl ChosenModel {
         self.played.as_ref().map_or(0, |played| played.left())
     }
 
-    /// Returns a hint about what a user can do about a failed call.
+    /// Returns a hint for a failed call.
     pub(crate) fn cure(&self, error: &Error) -> Option<String> {
         if self.is_played() {
             let hint = "give the prompt, the options and the directory of the recorded run";
@@ -127,7 +127,7 @@ impl ChosenModel {
         cure::cure(error, &self.last, &self.credentials)
     }
 
-    /// The models of a manifest: this one for the agent that answers, and those that the others name.
+    /// The models of a manifest: this one for the first agent, and the named ones for the others.
     ///
     /// # Errors
     /// `Usage` if one is not known or has no key.
@@ -232,7 +232,7 @@ fn choice(names: &[String], retries: u32) -> ModelChoice {
     ModelChoice::Spec(spec)
 }
 
-/// The problem that a model cannot be had: what the model's own error says.
+/// The problem of an unavailable model, with the model's own error.
 fn of_models(error: &runtime::Error) -> Problem {
     Problem::of(Exit::Usage, error.source().unwrap_or(error))
 }
@@ -241,7 +241,7 @@ fn is_planner(model: &ModelId) -> bool {
     model.as_str() == "offline/planner"
 }
 
-/// A new file for a cassette, which nobody else may read.
+/// A new private file for a cassette.
 fn create(path: &Path) -> Result<File, Problem> {
     private::file(OpenOptions::new().write(true).create_new(true))
         .open(path)
@@ -259,7 +259,7 @@ fn create(path: &Path) -> Result<File, Problem> {
         })
 }
 
-/// Returns a notice of how a model came to be chosen, if that was not said on the command line.
+/// Returns a notice about the choice of a model, if it was not made on the command line.
 fn notice(chosen: &Chosen) -> Option<String> {
     let id = &chosen.model.info().id;
     match &chosen.how {

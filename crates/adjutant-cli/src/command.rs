@@ -14,7 +14,7 @@ use crate::{
     replay, resume, run, screen, sessions, skills, talk, telemetry, trust, up,
 };
 
-/// Does what the arguments of this process say.
+/// Runs the command in the arguments of this process.
 ///
 /// | exit code | meaning |
 /// |---|---|
@@ -37,7 +37,7 @@ pub fn main() -> ExitCode {
         command,
         Command::Agent(_) | Command::Up(_) | Command::Worker(_)
     ) {
-        // Tools of agents run meanwhile: they are not to read the environment of whoever starts them.
+        // Tools of agents run at the same time: they must not read the environment of this process.
         adjutant::runtime::host::hide_memory();
     }
     ended(match command {

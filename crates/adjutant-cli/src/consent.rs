@@ -1,5 +1,5 @@
-//! The user's trust in what a manifest wants: listed in full, asked once for each content, refused where nobody can
-//! answer.
+//! The user's trust in the permissions of a manifest: listed in full, confirmed once for each content, refused
+//! without a terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -18,7 +18,7 @@ pub(crate) struct Consent<'a> {
     pub(crate) store: &'a TrustStore,
     /// The wants that the command line agrees to.
     ///
-    /// An empty text is a yes to everything; others are digests of what is trusted.
+    /// An empty text trusts everything; others are digests of trusted contents.
     pub(crate) given: &'a [String],
     /// The command that gives it, and its option that does, for hints.
     pub(crate) command: String,
@@ -26,7 +26,7 @@ pub(crate) struct Consent<'a> {
 }
 
 impl Consent<'_> {
-    /// Asks whether all that is wanted is trusted, unless it is already or nothing is wanted; yes is kept.
+    /// Asks for trust in all requested permissions, unless it exists already or none are requested; a yes is stored.
     ///
     /// # Errors
     /// `Usage` if it is not, or if it is more than a terminal keeps.
@@ -86,7 +86,7 @@ impl Consent<'_> {
     }
 }
 
-/// All that is wanted, one thing a line; how much of each kind stands last, where it does not scroll away.
+/// All requested permissions, one a line; the totals by kind come last, where they do not scroll away.
 pub(crate) fn listed(wants: &Wants) -> String {
     let all: String = wants.iter().map(|want| format!("  {want}\n")).collect();
     let (name, summary, digest) = (who(wants), wants.summary(), wants.digest());
@@ -104,7 +104,7 @@ fn who(wants: &Wants) -> String {
     format!("the {kind} {name}")
 }
 
-/// True if somebody at a terminal can be asked.
+/// True if there is a user at a terminal.
 pub(crate) fn is_on_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

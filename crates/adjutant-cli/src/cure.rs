@@ -1,11 +1,11 @@
-//! Hints about what a user can do about a failed model call.
+//! Hints for failed model calls.
 
 use adjutant::{
     llm::{Error, ErrorKind, ModelId},
     providers::Credential,
 };
 
-/// Returns a hint about what a user can do about a failed call of this model, if anything.
+/// Returns a hint for a failed call of this model, if there is one.
 pub(crate) fn cure(error: &Error, model: &ModelId, credentials: &[Credential]) -> Option<String> {
     let provider = model.as_str().split('/').next().unwrap_or_default();
     let mut of_provider = credentials.iter().filter(|it| it.provider == provider);

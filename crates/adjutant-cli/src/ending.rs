@@ -1,4 +1,4 @@
-//! The end of a run: what is said about it, the answer by a schema, and the exit code.
+//! The end of a run: the messages about it, the answer by a schema, and the exit code.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::{
     trouble, waits,
 };
 
-/// Says how a run ended, gives the answer by a schema if one is wished, and says what everything took.
+/// Prints how a run ended, the answer by a schema if one is requested, and the total usage.
 pub(crate) async fn end(
     running: Running,
     job: &Job<'_>,
@@ -100,7 +100,7 @@ fn of_model(job: &Job<'_>, model: Option<&llm::Error>, error: &dyn std::error::E
     }
 }
 
-/// Says what ended a run before its answer.
+/// Prints what ended a run before its answer.
 fn stopped(job: &Job<'_>, outcome: &Outcome, result: &RunResult, screen: &Screen) {
     match outcome {
         Outcome::Limit { limit } => {
@@ -141,7 +141,7 @@ fn write(job: &Job<'_>, value: &Value, screen: &mut Screen) -> Result<(), Proble
     } else {
         plain::json_line(value)
     };
-    // The run has finished, even if nobody reads this line.
+    // The run has finished, even if this line has no reader.
     screen::is_read(screen.write(&line))?;
     Ok(())
 }

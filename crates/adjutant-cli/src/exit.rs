@@ -27,13 +27,13 @@ pub(crate) enum Exit {
     Usage = 2,
     /// A limit of the run was reached.
     Limit = 3,
-    /// There is no answer: the last reply says nothing, or none fits the schema.
+    /// There is no answer: the last reply is empty, or does not match the schema.
     Unfit = 4,
     /// The run waits for the outside.
     Waits = 5,
     /// The deadline came; the number of `timeout(1)`.
     Deadline = 124,
-    /// The user wished to stop; the number of a shell for SIGINT.
+    /// The user stopped it; the number of a shell for SIGINT.
     Cancelled = 130,
 }
 

@@ -1,4 +1,4 @@
-//! A list of what a session would do again, and of what today's requests would be made with: told, and nothing done.
+//! A list of the calls that a session would repeat, and of changes in today's requests; nothing is run.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -14,10 +14,10 @@ use crate::{
     run_manifest::RunManifest, screen, store::StoredRun, waits,
 };
 
-/// The largest number of characters of a value that are told.
+/// The largest number of characters of a value.
 const MAX_VALUE: usize = 60;
 
-/// Tells what would be done again if the session went on.
+/// Prints the calls that would be repeated if the session continued.
 pub(crate) async fn explain(
     how: &How,
     made: RunManifest,
@@ -74,7 +74,7 @@ pub(crate) fn line(difference: &Difference) -> String {
     )
 }
 
-/// A job that has a model by name alone: it asks nobody, and needs no key.
+/// A job with only the name of a model: it makes no calls, and needs no key.
 pub(crate) async fn silent<'a>(
     how: &'a How,
     mut made: RunManifest,
@@ -87,7 +87,7 @@ pub(crate) async fn silent<'a>(
         .find(|info| info.id.as_str() == name)
         .cloned();
     let info = known.unwrap_or_else(|| ModelInfo::unknown(name));
-    // A command that only looks learns nothing and is told nothing.
+    // A read-only command has no memory.
     made.manifest.memory = None;
     let model = ChosenModel::alone(Arc::new(model_fn(info, refuse)));
     Job::new(

@@ -7,7 +7,7 @@ use crate::{exit::Exit, problem::Problem};
 /// The largest number of bytes in such a file.
 const MAX_BYTES: u64 = 4 * 1_024 * 1_024;
 
-/// Reads a file; `what` says what it is for, for example `the schema`.
+/// Reads a file; `what` is its purpose, for example `the schema`.
 pub(crate) fn text(path: &Path, what: &str) -> Result<String, Problem> {
     let name = path.display();
     let wrong = |error: &dyn std::error::Error| {

@@ -29,7 +29,7 @@ use crate::{
     work::work,
 };
 
-/// The largest number of sessions that are shown of those that are driven, wait or were set aside.
+/// The largest number of sessions in a list of driven, waiting or set-aside ones.
 const MAX_SHOWN: usize = 100;
 
 /// Drives sessions that are due.
@@ -171,7 +171,7 @@ async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// The newest sessions that somebody drives, that wait or were set aside.
+/// The newest sessions that are driven, waiting or set aside.
 async fn shown(due: &dyn DueWork) -> Result<Vec<LogInfo>, Problem> {
     let (mut shown, mut query) = (
         Vec::new(),

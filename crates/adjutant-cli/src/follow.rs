@@ -1,4 +1,4 @@
-//! Follows a run: shows its events as they come, and makes durable what was shown.
+//! Follows a run: prints its events, and makes printed output durable.
 
 use std::{io, time::Duration};
 
@@ -14,18 +14,18 @@ use crate::{
     tree::{self, TreeView},
 };
 
-/// The longest time that a text may have been shown before the session holds it.
+/// The longest time between printing a text and storing it in the session.
 const SAVE_WITHIN: Duration = Duration::from_millis(250);
 
 /// The point up to which a run was followed.
 pub(crate) enum Followed {
     /// To its last event.
     ToEnd(Box<Running>),
-    /// Until nobody read what was written; the run is cancelled.
+    /// Until the output has no reader; the run is cancelled.
     Unread,
 }
 
-/// The choice to make what is shown of a reply durable while it goes on, or not.
+/// Whether printed parts of a reply are made durable during the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Saving {
     Soon,
@@ -40,7 +40,7 @@ pub(crate) async fn follow(
     view: &mut View,
     screen: &mut Screen,
 ) -> Result<Followed, Problem> {
-    // The place of a line that was printed is gone on from: no other record may ever have it.
+    // A later run continues from the position of a printed line: no other record may have it.
     let mut running = if how.json && saving == Saving::Soon {
         running.saved()
     } else {
@@ -87,7 +87,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Shows what is said as it comes.
+    /// Prints the output as it arrives.
     pub(crate) fn live() -> Self {
         Self {
             show: Show::new(TextDisplay::Live),
@@ -95,7 +95,7 @@ impl View {
         }
     }
 
-    /// Returns the view that shows events as the options ask; of a run with a wanted answer, nothing but that.
+    /// Returns the view for the options; for a run with a requested answer, only that answer.
     pub(crate) fn of(how: &How, wants_output: bool) -> Self {
         let said = match (how.last, wants_output) {
             (true, _) => TextDisplay::Last,
@@ -137,8 +137,7 @@ impl View {
         }
     }
 
-    /// Returns the time when the agents that work are to be drawn next; never over an answer that stands in the middle
-    /// of a line.
+    /// Returns the time of the next drawing of the running agents; never over an answer in the middle of a line.
     fn due(&self, screen: &Screen) -> Option<Instant> {
         let may_draw = screen.is_live() && !self.show.is_midline();
         self.tree.due(Instant::now()).filter(|_| may_draw)
@@ -188,16 +187,16 @@ impl View {
         }
     }
 
-    /// Tells the whole tree, if there were agents under the first one.
+    /// Prints the whole tree, if there were subagents.
     pub(crate) fn tell_tree(&self, screen: &Screen) {
         self.tree.text().iter().for_each(|text| screen.tell(text));
     }
 }
 
-/// Makes durable what was shown of a reply that is not finished.
+/// Makes printed parts of an unfinished reply durable.
 pub(crate) struct Saver {
     saving: Saving,
-    /// The time by which what was shown must be durable.
+    /// The time by which the printed output must be durable.
     due: Option<Instant>,
 }
 
@@ -206,7 +205,7 @@ impl Saver {
         Self { saving, due: None }
     }
 
-    /// The next event; what is due is made durable meanwhile.
+    /// The next event; due output is made durable in the meantime.
     ///
     /// Cancel: nothing is lost.
     pub(crate) async fn next(&mut self, running: &mut Running) -> Option<Event> {
@@ -216,7 +215,7 @@ impl Saver {
             {
                 return event;
             }
-            // The run itself tells what is wrong with its log.
+            // The run itself reports errors of its log.
             if running.acknowledge().await.is_err() {
                 self.saving = Saving::Never;
             }
@@ -225,7 +224,7 @@ impl Saver {
         running.next().await
     }
 
-    /// Something was shown.
+    /// Something was printed.
     pub(crate) fn shown(&mut self, kind: &EventKind) {
         match kind {
             EventKind::TextDelta { .. } | EventKind::ThinkingDelta { .. }

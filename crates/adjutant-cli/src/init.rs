@@ -59,7 +59,7 @@ fn replace(file: &Path) -> io::Result<()> {
     let beside = file.with_extension("yaml.new");
     fs::write(&beside, manifest::EXAMPLE)?;
     fs::rename(&beside, file).inspect_err(|_| {
-        // A file that is left beside it would be in the way of nobody.
+        // A remaining temporary file does no harm.
         let _ = fs::remove_file(&beside);
     })
 }

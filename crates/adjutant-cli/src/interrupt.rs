@@ -7,19 +7,19 @@ use tokio::task::spawn_blocking;
 
 use crate::{exit::Exit, screen::Chatter};
 
-/// Listens from now on. A runtime is needed, and more than one thread of it: the one that writes may be held up.
+/// Listens from now on. It needs a runtime with more than one thread, because the writing one can block.
 ///
 /// # Errors
-/// If the system lets nobody listen.
+/// The system does not support listening.
 pub(crate) fn listen(cancel: Cancel, chatter: Chatter) -> io::Result<()> {
     let mut presses = Presses::new()?;
     tokio::spawn(async move {
         presses.next().await;
         if chatter != Chatter::None {
             tokio::select! {
-                // There is nobody to tell when standard error is closed.
+                // There is no place to report it if standard error is closed.
                 _ = spawn_blocking(tell) => {}
-                // Nobody reads what is written.
+                // The output has no reader.
                 () = presses.next() => exit(),
             }
         }

@@ -1,4 +1,4 @@
-//! `adjutant manifest`: what is wrong with a manifest, what will run of it, and its schema.
+//! `adjutant manifest`: the errors of a manifest, its resolved form, and its schema.
 
 use std::{env, path::Path};
 
@@ -108,7 +108,7 @@ fn show(args: &ShowManifest) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Tells what is wrong with a manifest on standard error.
+/// Prints the errors of a manifest to standard error.
 fn report(problems: &Problems) -> Exit {
     problems
         .iter()

@@ -1,5 +1,5 @@
-//! `adjutant mcp`: the servers of a directory and of the user, listed, added, removed, tried, signed in to; and a manifest served.
-//! An editor is served beside it, by a protocol of its own.
+//! `adjutant mcp`: the servers of a directory and of the user, listed, added, removed, tested, signed in to; and a
+//! manifest served. Editors are served next to it, with their own protocol.
 
 pub(crate) mod acp;
 mod acp_list;
@@ -28,7 +28,7 @@ use crate::{
 /// The time that all servers of a list have to answer, beyond their own.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The number of bytes of the error output of a server that are shown: the last.
+/// The number of bytes at the end of a server's error output that are printed.
 const MAX_SAID: usize = 4 << 10;
 
 /// Looks after servers.
@@ -152,7 +152,7 @@ fn way(it: &FoundServer) -> String {
     let words: Vec<String> = words
         .chain(it.spec.args.iter().map(|word| word.to_string()))
         .collect();
-    // What it asks for may be a key.
+    // Its query may be a key.
     let url = it
         .spec
         .url
@@ -188,7 +188,7 @@ async fn test(args: args::TestServer) -> Result<Exit, Problem> {
     let about = match &seen.about {
         Ok(about) => about,
         Err(error) => {
-            // What the program said last is told in its lines.
+            // The last output of the program is in its lines.
             let problem = match error.message.split_once('\n') {
                 Some((why, said)) => {
                     tell(&said[said.ceil_char_boundary(said.len().saturating_sub(MAX_SAID))..]);
@@ -257,7 +257,7 @@ async fn test(args: args::TestServer) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// The hints of a tool that are said.
+/// The declared hints of a tool.
 fn hints(hints: &ToolHints) -> String {
     let said = [
         (hints.reads_only == Some(true), "only reads"),

@@ -1,4 +1,4 @@
-//! `adjutant memory`: what is remembered of an owner.
+//! `adjutant memory`: the memories of an owner.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     work::work,
 };
 
-/// Looks after what is remembered.
+/// Manages memories.
 pub(crate) fn memory(command: args::Memory) -> Result<Exit, Problem> {
     match command {
         args::Memory::List(args) => work(list(args)),
@@ -33,7 +33,7 @@ async fn open(whose: &Whose) -> Result<(Memories, Store), Problem> {
     Ok((Memories::new(store.memory()?, whose.owner.as_str()), store))
 }
 
-/// Lists facts, and tells how to go on.
+/// Lists facts, and prints how to get the next page.
 async fn list(args: ListFacts) -> Result<Exit, Problem> {
     let (memories, store) = open(&args.whose).await?;
     let after = args.after.as_deref().map(|id| FactId(id.into()));

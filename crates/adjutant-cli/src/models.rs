@@ -1,4 +1,4 @@
-//! `adjutant models`: what can be named, what it costs, and which keys are there.
+//! `adjutant models`: model names, their prices, and the available keys.
 
 use adjutant::{
     Model,
@@ -45,10 +45,10 @@ pub(crate) fn models(args: &Models) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Every model, and the keys that matter: of providers with models in the list, and those that are there.
+/// Every model, and the relevant keys: of providers with models in the list, and the ones that are set.
 fn every(chooser: &Chooser, all: bool) -> String {
     let planner = OfflineModel::new();
-    // What others publish fills many screens.
+    // The published entries fill many screens.
     let is_shown = |info: &&ModelInfo| all || !catalogue::is_published(info.id.as_str());
     let mut text = table(chooser.models().filter(is_shown).chain([planner.info()]));
     text += LEGEND;
@@ -136,7 +136,7 @@ fn one(chooser: &Chooser, name: &str) -> Result<String, Problem> {
     Ok(text + &about(chooser, provider))
 }
 
-/// Describes a provider: what it speaks, where it is, and how its key is called.
+/// Describes a provider: its wire, its address, and the variable of its key.
 fn about(chooser: &Chooser, provider: &Provider) -> String {
     let wire = match &provider.wire {
         WireKind::Messages => "Anthropic Messages".to_owned(),
@@ -186,7 +186,7 @@ fn about(chooser: &Chooser, provider: &Provider) -> String {
     )
 }
 
-/// An address without what may be secret in it.
+/// An address without possible secrets.
 fn public(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.split_once("://") {

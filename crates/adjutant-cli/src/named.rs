@@ -15,13 +15,13 @@ const DIRECTORY: &str = "dir:";
 const ASKED: &str = "ask:";
 /// The prefix of the label of the mode that an editor has set.
 const MODE: &str = "mode:";
-/// The largest number of names that are looked at for those that someone may have meant.
+/// The largest number of names that are searched for similar ones.
 const MAX_NAMES: usize = 1_000;
 
 /// Returns the facts about a session.
 ///
 /// # Errors
-/// `Usage` if there is none, with the names that are nearest.
+/// `Usage` if it does not exist, with the closest names.
 pub(crate) async fn find(sessions: &Sessions, name: &str) -> Result<LogInfo, Problem> {
     match known(sessions, &LogId::from(name)).await? {
         Some(info) => Ok(info),
@@ -98,7 +98,7 @@ pub(crate) fn label(root: &Path) -> Result<String, Problem> {
     Ok(label)
 }
 
-/// True if a label is that of a directory.
+/// True if a label contains a directory.
 pub(crate) fn is_directory(label: &str) -> bool {
     label.starts_with(DIRECTORY)
 }
@@ -133,7 +133,8 @@ pub(crate) fn asked(info: &LogInfo) -> impl Iterator<Item = &str> {
         .filter_map(|label| label.strip_prefix(ASKED))
 }
 
-/// The mode that an editor has set in a session: the strictest, if there are several; one that nobody knows is the strictest.
+/// The mode that an editor has set in a session: the strictest, if there are several; an unknown one is the
+/// strictest.
 pub(crate) fn mode(info: &LogInfo) -> Option<AccessMode> {
     let modes = info
         .about
@@ -145,8 +146,8 @@ pub(crate) fn mode(info: &LogInfo) -> Option<AccessMode> {
         .min_by_key(|mode| *mode as u8)
 }
 
-/// The mode that holds in a session where none was said: what an editor has forbidden there is forbidden still, and what it has
-/// allowed asks.
+/// The mode of a session without an explicit one: restrictions of an editor stay, and its permissions need an
+/// approval.
 pub(crate) fn strict(said: Option<AccessMode>, info: Option<&LogInfo>) -> AccessMode {
     let kept = info.and_then(mode).filter(|mode| *mode == AccessMode::Plan);
     said.or(kept).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Names that someone may have meant.
+//! Similar names.
 
 /// The largest number of names that are given.
 const MAX_NEAR: usize = 3;
@@ -6,7 +6,7 @@ const MAX_NEAR: usize = 3;
 /// The smallest number of bytes in a name that counts as a part of another one.
 const MIN_PART: usize = 3;
 
-/// Those of these names that are nearest to one that there is not.
+/// The names that are closest to an unknown one.
 pub(crate) fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let length = name.chars().count();
     let far = (length * 2 / 3).min(length.div_ceil(3).max(2));

@@ -12,9 +12,9 @@ const MAX_BYTES: usize = 32 * 1_024;
 /// The notes of a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
-    /// The text for the model; empty if there are none.
+    /// The text for the model; empty without any.
     pub(crate) text: String,
-    /// What a person is told of them, one line for each file.
+    /// The messages about them, one line for each file.
     pub(crate) told: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What stands above the line of a conversation: Markdown as it comes, lines beside it, and the row of what is going on.
+//! The part of a conversation above its line: Markdown as it arrives, other lines, and the status row.
 
 pub(crate) mod input;
 mod markdown;
@@ -15,7 +15,7 @@ use self::{
 };
 use crate::plain;
 
-/// The shortest wait whose time is told.
+/// The shortest wait whose duration is displayed.
 const TOLD_FROM: Duration = Duration::from_secs(2);
 
 /// The paper that a conversation is printed on.
@@ -24,9 +24,9 @@ pub(crate) struct Paper {
     pen: Pen,
     board: Arc<Board>,
     markdown: Markdown,
-    /// What is waited for, and since when.
+    /// The current wait, and its start.
     busy: Option<(String, Instant)>,
-    /// The time of the wait that is shown, in seconds.
+    /// The displayed duration of the wait, in seconds.
     shown: u64,
 }
 
@@ -42,19 +42,19 @@ impl Paper {
         }
     }
 
-    /// Prints a piece of what is said, as far as its rows are whole.
+    /// Prints a piece of the output, up to the last complete row.
     pub(crate) fn say(&mut self, text: &str) {
         let rows = self.markdown.push(&plain::stream(text));
         self.print(rows);
     }
 
-    /// Ends what is said.
+    /// Ends the output.
     pub(crate) fn end(&mut self) {
         let rows = self.markdown.end();
         self.print(rows);
     }
 
-    /// Prints lines beside what is said.
+    /// Prints lines between parts of the output.
     pub(crate) fn tell(&self, text: &str) {
         let text = plain::stream(text);
         let marked = |line: &str| match line.chars().next() {
@@ -75,7 +75,7 @@ impl Paper {
         }
     }
 
-    /// Shows what is waited for.
+    /// Displays the current wait.
     pub(crate) fn wait(&mut self, what: &str) {
         if self.busy.as_ref().is_none_or(|(busy, _)| busy != what) {
             self.busy = Some((what.to_owned(), Instant::now()));

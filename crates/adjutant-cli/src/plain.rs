@@ -135,13 +135,14 @@ pub(crate) fn word(text: &str) -> String {
     word + "'"
 }
 
-/// Control characters, those that turn the direction of what follows, and the tags that write what nobody sees.
+/// Control characters, characters that change the text direction, and invisible tags.
 fn is_steering(character: char) -> bool {
     let is_turning = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     character.is_control() || is_turning || matches!(character, '\u{e0000}'..='\u{e007f}')
 }
 
-/// What steers, and what does not show in a line: not blanks, and not what joins signs or says how they look.
+/// Control characters, and characters that are invisible in a line: not blanks, and not joiners or variation
+/// selectors.
 fn is_unseen(character: char) -> bool {
     let is_of_text = matches!(character, '\u{200c}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
     is_steering(character) || is_hidden(character) && !character.is_whitespace() && !is_of_text

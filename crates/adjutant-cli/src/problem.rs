@@ -10,10 +10,10 @@ use crate::{exit::Exit, plain};
 
 /// The mark before the cure in errors of the libraries.
 const HINT: &str = "; hint: ";
-/// The largest number of causes that are told.
+/// The largest number of causes in a message.
 const MAX_CAUSES: usize = 8;
 
-/// An error of the command line, ready to be shown.
+/// An error of the command line, ready to be printed.
 ///
 /// Shape: `error: …`, then one `caused by: …` for each source, then `hint: …`, one line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Problem {
         problem
     }
 
-    /// Says in what it went wrong; what was said before caused it.
+    /// Adds the context of the error; earlier messages become its cause.
     pub(crate) fn within(mut self, what: &str) -> Self {
         let message = std::mem::replace(&mut self.message, format!("{what} cannot be made"));
         self.causes.insert(0, message);
@@ -100,9 +100,9 @@ impl Problem {
         plain::line(&format!("{}{hint}", self.message))
     }
 
-    /// Tells it on standard error.
+    /// Prints it to standard error.
     pub(crate) fn report(&self) -> Exit {
-        // There is nobody left to tell when standard error is closed.
+        // There is no place to report it if standard error is closed.
         let _ = write!(io::stderr().lock(), "{self}");
         self.exit
     }

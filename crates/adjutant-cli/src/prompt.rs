@@ -1,4 +1,4 @@
-//! The prompt: what stands on the command line, on standard input and in files, in this order.
+//! The prompt: from the command line, standard input and files, in this order.
 
 use std::{
     fs::File,

@@ -1,4 +1,4 @@
-//! `adjutant replay`: a session once more, from its log; and whether today's agent would have asked for the same.
+//! `adjutant replay`: a session again, from its log; and whether today's agent would send the same requests.
 
 use std::path::PathBuf;
 
@@ -113,7 +113,7 @@ fn write(
     Ok(())
 }
 
-/// Lists in what today's requests would differ from those of the log.
+/// Lists the differences between today's requests and those of the log.
 async fn check(
     args: &mut Replay,
     info: &LogInfo,

@@ -1,4 +1,4 @@
-//! `adjutant resume`: goes on with a run that waits, that was left in its middle, or that was posted and not begun.
+//! `adjutant resume`: continues a run that waits, was interrupted, or was posted and not started.
 
 pub(crate) mod answers;
 
@@ -26,7 +26,7 @@ use crate::{
     work::work,
 };
 
-/// Goes on with a run.
+/// Continues a run.
 pub(crate) fn resume(args: &mut Resume) -> Result<Exit, Problem> {
     work(perform(args))
 }
@@ -106,7 +106,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
         Some(left.kept),
     )
     .await?;
-    // A run comes to what it was begun with.
+    // A run keeps its requested answer.
     job.wants_output = is_open && left.run.output().is_some();
     take(&job, &screen).await?;
     let resumed = if is_open {
@@ -114,7 +114,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     } else {
         job.agent.run(Continue)
     };
-    // Whoever wrote the file of an imported session does not tell the agent what to do.
+    // The author of an imported session must not control the agent.
     let resumed = if is_own || !is_open {
         resumed
     } else {
@@ -123,7 +123,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let running = resumed
         .stream()
         .map_err(|error| Problem::of(Exit::Usage, &error))?;
-    // Options of a run are for those that begin: one that is resumed is stopped by its handle.
+    // Options of a run are for new ones: a resumed one is stopped by its handle.
     let (stopper, cancel, until) = (running.stopper(), job.cancel.clone(), job.until);
     tokio::spawn(async move {
         tokio::select! {
@@ -162,11 +162,11 @@ async fn look(args: &Resume) -> Result<LeftRun, Problem> {
     Ok(LeftRun { info, run, kept })
 }
 
-/// Takes from the session what was not said: the directory and the model.
+/// Takes missing options from the session: the directory and the model.
 ///
 /// # Errors
-/// `Usage` if the session has no directory, as one that was imported, and not both were said: whoever wrote the file
-/// would choose what is read, and who is sent it.
+/// `Usage` if the session has no directory, as an imported one, and not both were given: otherwise the author of the
+/// file would choose the files to read, and the receiver.
 fn adopt(args: &mut Resume, left: &LeftRun) -> Result<(), Problem> {
     let (own, how) = (named::directory(&left.info)?, &mut args.how);
     let model = left.run.config().map(|config| config.model.to_string());
@@ -190,7 +190,7 @@ fn adopt(args: &mut Resume, left: &LeftRun) -> Result<(), Problem> {
     Ok(())
 }
 
-/// True if something was said that no run has heard: it is posted, or waits in the log.
+/// True if there is an unprocessed message: a post, or an entry in the log.
 fn is_said(run: &Run, posted: &[Posted]) -> bool {
     run.waiting().queued().next().is_some()
         || posted
@@ -198,7 +198,7 @@ fn is_said(run: &Run, posted: &[Posted]) -> bool {
             .any(|it| matches!(it.post, Post::Message { .. }))
 }
 
-/// Returns the pauses that others have answered since; all of them, if someone asked the run to end.
+/// Returns the pauses that others have answered since; all of them after a stop request.
 fn heard(run: &Run, posted: Vec<Posted>) -> Vec<PauseId> {
     if posted
         .iter()
@@ -216,7 +216,7 @@ fn heard(run: &Run, posted: Vec<Posted>) -> Vec<PauseId> {
         .collect()
 }
 
-/// Takes the session; waits once for what a dead process has of it, where nobody but time can tell that it is dead.
+/// Takes the session; waits once for the lease of a dead process, if only its expiry can show that it is dead.
 async fn take(job: &Job<'_>, screen: &Screen) -> Result<(), Problem> {
     let Err(error) = job.agent.log().open().await else {
         return Ok(());

@@ -90,7 +90,7 @@ async fn perform(
     ended
 }
 
-/// Listens to Ctrl-C from now on, and says what is written beside the answer.
+/// Listens to Ctrl-C from now on, and prepares the messages on standard error.
 pub(crate) fn begin(is_quiet: bool, is_json: bool) -> Result<(Cancel, Chatter), Problem> {
     let chatter = match (is_quiet, is_json) {
         (true, _) => Chatter::None,
@@ -103,7 +103,7 @@ pub(crate) fn begin(is_quiet: bool, is_json: bool) -> Result<(Cancel, Chatter), 
     Ok((cancel, chatter))
 }
 
-/// Follows a run to its end, and says how it ended.
+/// Follows a run to its end, and prints how it ended.
 pub(crate) async fn finish(
     running: Running,
     job: &Job<'_>,
@@ -124,7 +124,7 @@ pub(crate) async fn finish(
     }
 }
 
-/// The session that a run goes on with, or begins.
+/// The session that a run continues, or starts.
 async fn session(
     args: &Run,
     root: &Path,
@@ -171,7 +171,7 @@ async fn session(
     Ok(kept)
 }
 
-/// What is known of a new session of a directory.
+/// The metadata of a new session of a directory.
 pub(crate) fn about(root: &Path, made: &RunManifest) -> Result<SessionMeta, Problem> {
     let mut about = SessionMeta {
         agent: Some(made.name().into()),
@@ -184,7 +184,7 @@ pub(crate) fn about(root: &Path, made: &RunManifest) -> Result<SessionMeta, Prob
     Ok(about)
 }
 
-/// Looks at how the newest run of a session was left: one that waits for answers is not passed over.
+/// Checks the state of a session's newest run: one that waits for answers must not be skipped.
 async fn look(
     sessions: &Sessions,
     info: &LogInfo,
@@ -254,7 +254,7 @@ pub(crate) fn new_name(root: &Path) -> LogId {
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap_or_default();
     let day = when::day(u64::try_from(now.as_millis()).unwrap_or_default());
-    // Agents have ids that were never given before; those of one minute begin alike.
+    // Agent ids are unique, but ids of the same minute have the same prefix.
     let id = Agent::new(adjutant::providers::offline::OfflineModel::new())
         .session_id()
         .clone();

@@ -53,13 +53,13 @@ pub(crate) enum Chatter {
     Spinner,
 }
 
-/// Writes to standard output, at once; says whether anyone reads it.
+/// Writes to standard output immediately; returns whether it has a reader.
 pub(crate) fn write(text: &str) -> Result<bool, Problem> {
     let mut out = io::stdout().lock();
     is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Writes a list to standard output, and tells beside it that there is nothing, if there is nothing.
+/// Writes a list to standard output, and a message to standard error if it is empty.
 pub(crate) fn write_or_tell(list: &str, nothing: &str) -> Result<bool, Problem> {
     if list.is_empty() {
         tell(nothing);
@@ -67,13 +67,13 @@ pub(crate) fn write_or_tell(list: &str, nothing: &str) -> Result<bool, Problem> 
     write(list)
 }
 
-/// Tells something beside the output; whatever it is made of does not steer the terminal.
+/// Prints a message to standard error, without control characters.
 pub(crate) fn tell(text: &str) {
-    // There is nobody to tell when standard error is closed.
+    // There is no place to report it if standard error is closed.
     let _ = writeln!(io::stderr().lock(), "{}", plain::stream(text));
 }
 
-/// Returns true if someone reads what was written to standard output.
+/// Returns true if standard output has a reader.
 pub(crate) fn is_read(written: io::Result<()>) -> Result<bool, Problem> {
     match written {
         Ok(()) => Ok(true),
@@ -126,7 +126,7 @@ impl Screen {
                 self.tell(text);
                 Ok(())
             }
-            // A reader at the terminal is told beside the answer.
+            // A user at the terminal gets the message next to the answer.
             DisplayLine::Void if self.terminal && self.chatter != Chatter::None => Ok(()),
             DisplayLine::Void => self.write(VOID),
             DisplayLine::Busy(what) => {
@@ -167,7 +167,7 @@ impl Screen {
         if let Some(paper) = &self.paper {
             return paper.tell(text);
         }
-        // An answer is worth having without what stands beside it.
+        // An answer is useful without the other messages.
         let write = || drop(writeln!(io::stderr().lock(), "{}", plain::stream(text)));
         match &self.live {
             Some(live) => live.all.suspend(write),
@@ -175,7 +175,7 @@ impl Screen {
         }
     }
 
-    /// Takes the spinner away, and what stands below it.
+    /// Removes the spinner, and the lines below it.
     pub(crate) fn rest(&mut self) {
         if let Some(paper) = &mut self.paper {
             paper.rest();
@@ -200,7 +200,7 @@ impl Screen {
         self.draw(&[what.to_owned()]);
     }
 
-    /// Draws these lines in place of those that were drawn last, with the spinner at the first, if there is one.
+    /// Draws these lines in place of the previous ones, with the spinner at the first, if there is one.
     fn draw(&mut self, lines: &[String]) {
         if let Some(paper) = &mut self.paper {
             let more = if lines.len() > 1 {
@@ -240,7 +240,7 @@ impl LiveLines {
                     first.enable_steady_tick(TICK);
                 }
             }
-            // A line that has not changed is not drawn anew.
+            // An unchanged line is not drawn again.
             if let Some(line) = self.lines.get(at).filter(|line| line.message() != *text) {
                 line.set_message(text.clone());
             }

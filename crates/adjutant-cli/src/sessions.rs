@@ -1,4 +1,4 @@
-//! `adjutant sessions`: those who look after sessions.
+//! `adjutant sessions`: managing sessions.
 
 mod carry;
 mod diff;

@@ -1,4 +1,4 @@
-//! From events to what a person is shown. Pure: where it is written is the business of `screen.rs`.
+//! From events to text for people. Pure: the output is up to `screen.rs`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,7 +11,7 @@ use adjutant::{
 
 use crate::plain;
 
-/// The text that is shown for the wait when no call runs.
+/// The status text while no call runs.
 const MODEL: &str = "waiting for the model";
 
 /// Something to show.
@@ -23,14 +23,14 @@ pub(crate) enum DisplayLine {
     Told(String),
     /// The thing that is being waited for.
     Busy(String),
-    /// The agents at work, a line each.
+    /// The running agents, a line each.
     Agents(Vec<String>),
-    /// The text that was shown of this reply is void.
+    /// The printed text of this reply is void.
     Void,
 }
 
 impl DisplayLine {
-    /// Returns the line as it is shown for an agent under the first one, if it is shown at all.
+    /// Returns the line in the form for a subagent, if it is displayed at all.
     pub(crate) fn within(self, name: &str) -> Option<Self> {
         match self {
             DisplayLine::Told(text) => Some(DisplayLine::Told(format!("{name} {text}"))),
@@ -42,7 +42,7 @@ impl DisplayLine {
     }
 }
 
-/// The part of the model's text that is shown.
+/// The displayed part of the model's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TextDisplay {
     /// Everything, as it comes.
@@ -54,16 +54,16 @@ pub(crate) enum TextDisplay {
     Nothing,
 }
 
-/// The state of the display, as far as it matters for what comes.
+/// The state of the display that later events depend on.
 #[derive(Debug, Default)]
 pub(crate) struct Show {
     said: TextDisplay,
     thinking: bool,
-    /// True if the answer stands in the middle of a line.
+    /// True if the answer is in the middle of a line.
     midline: bool,
-    /// The number of bytes that were shown of each open text block.
+    /// The number of printed bytes of each open text block.
     texts: BTreeMap<u32, usize>,
-    /// True if a reply began to come piece by piece; one that is read from a log comes whole.
+    /// True if a reply arrives in pieces; one from a log is complete.
     coming: bool,
     /// The line of thinking that is not finished.
     thought: String,
@@ -76,12 +76,12 @@ struct RunningCall {
     call: CallId,
     name: String,
     args: String,
-    /// True if another one of its name ran at the same time, so that the name alone does not tell which it is.
+    /// True if another call with its name ran at the same time, so that the name alone is ambiguous.
     has_twin: bool,
 }
 
 impl Show {
-    /// Shows what is said like this, and no thinking.
+    /// Displays text in this way, and no thinking.
     pub(crate) fn new(said: TextDisplay) -> Self {
         Self {
             said,
@@ -96,7 +96,7 @@ impl Show {
         self
     }
 
-    /// True if the answer stands in the middle of a line.
+    /// True if the answer is in the middle of a line.
     pub(crate) fn is_midline(&self) -> bool {
         self.midline
     }
@@ -170,7 +170,7 @@ impl Show {
         lines.lines().map(of_thought).collect()
     }
 
-    /// Ends a block: what no delta brought is shown now.
+    /// Ends a block: text that came without a delta is printed now.
     fn close(&mut self, block: u32, content: &Block) -> Vec<DisplayLine> {
         match content {
             Block::Text(said) => {
@@ -277,7 +277,7 @@ impl Show {
         vec![DisplayLine::Told(told), self.busy()]
     }
 
-    /// What a call says while it runs: its last line.
+    /// The output of a running call: its last line.
     fn progress(&self, call: CallId, progress: &Progress) -> Vec<DisplayLine> {
         let said = progress
             .content
@@ -293,7 +293,7 @@ impl Show {
             .collect()
     }
 
-    /// Returns the line that tells what is being waited for: the calls that run, or the model.
+    /// Returns the status line: the running calls, or the model.
     fn busy(&self) -> DisplayLine {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         self.running

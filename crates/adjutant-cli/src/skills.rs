@@ -1,4 +1,4 @@
-//! `adjutant skills`: which skills there are, what they say, and whether they follow the specification.
+//! `adjutant skills`: the available skills, their contents, and whether they follow the specification.
 
 use adjutant::skills::{Finding, Severity, Skill, Skills, check};
 use serde_json::{Value, json};

@@ -1,5 +1,4 @@
-//! The place of sessions, memories and boards: the one that the command line, the environment or the system's habit
-//! names.
+//! The storage of sessions, memories and boards: from the command line, the environment or the default.
 
 use std::{
     env, fmt,
@@ -24,11 +23,11 @@ const VARIABLE: &str = "ADJUTANT_STORE";
 
 /// The name of the file that holds the sessions if no other place is named.
 const FILE: &str = "adjutant.db";
-/// The end of the name of the folder beside a store that holds what was in files before agents changed them.
+/// The suffix of the folder next to a store with the previous contents of changed files.
 const CHANGED: &str = ".changed";
-/// The time that a server may take to hear that a session is free.
+/// The time for a server to learn that a session is free.
 const SETTLES_WITHIN: Duration = Duration::from_secs(2);
-/// The time between two checks that the server has heard it.
+/// The interval of checks that the server has learned it.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// An open store.
@@ -37,11 +36,11 @@ pub(crate) struct Store {
     opened: Opened,
     /// The address of the server, if it is one.
     server: Option<String>,
-    /// The folder of what was in files before agents changed them; none if there is no place for it.
+    /// The folder with the previous contents of changed files; `None` without a place for it.
     changed: Option<PathBuf>,
-    /// The option that tells other commands of the store, with a space before it; empty if they find it by themselves.
+    /// The option that selects the store in other commands, with a leading space; empty if it is the default.
     option: String,
-    /// Where it was made, if there was none before.
+    /// Where it was created, if it did not exist before.
     made: Option<String>,
 }
 
@@ -61,7 +60,7 @@ enum StoreAddress {
 }
 
 impl Store {
-    /// Opens the store, and makes it if there is none.
+    /// Opens the store, and creates it if it does not exist.
     pub(crate) async fn open(at: &At) -> Result<Self, Problem> {
         match named(at) {
             Some(text) => Self::at(at, StoreAddress::of(&text)?).await,
@@ -136,7 +135,7 @@ impl Store {
             .map(|text| format!(" --store {}", plain::word(text)))
             .unwrap_or_default();
         if let Some(exposed) = exposed {
-            // There is nobody to tell when standard error is closed.
+            // There is no place to report it if standard error is closed.
             let _ = writeln!(io::stderr().lock(), "warning: {}", plain::line(&exposed));
         }
         let changed = match &place {
@@ -173,7 +172,7 @@ impl Store {
         }
     }
 
-    /// A line that tells where the store was made, if there was none before.
+    /// A line about the creation of the store, if it did not exist before.
     pub(crate) fn notice(&self) -> Option<String> {
         self.made.as_ref().map(|place| {
             format!(
@@ -188,7 +187,7 @@ impl Store {
         Sessions::new(self.journal())
     }
 
-    /// What keeps files as they were before agents changed them.
+    /// Stores the previous contents of changed files.
     ///
     /// # Errors
     /// `Usage` if there is no place for it.
@@ -202,7 +201,7 @@ impl Store {
         self.changed.clone().map(Undo::new).ok_or_else(none)
     }
 
-    /// Removes what is kept of a store in memory.
+    /// Removes the saved contents of a store in memory.
     pub(crate) fn forget_changes(&self) {
         if let Some(folder) = &self.changed {
             // Nothing may have been kept.
@@ -232,12 +231,12 @@ impl Store {
         &self.opened
     }
 
-    /// Waits until a session that was worked in here is free for others; a server is told so, which takes a moment.
+    /// Waits until a session that was used here is free for others; a server needs a moment to learn it.
     pub(crate) async fn settle(&self, name: &LogId) {
         let Some(url) = &self.server else { return };
         let until = Instant::now() + SETTLES_WITHIN;
-        // As others see it: what is about to be free counts as free here. Nothing is lost if it cannot be told: the
-        // server finds out by itself.
+        // As others see it: a session that is about to be free counts as free here. A failure is harmless: the server
+        // will find out.
         let Ok(others) = Postgres::connect(url.as_str()).connections(2).await else {
             return;
         };
@@ -247,15 +246,14 @@ impl Store {
         }
     }
 
-    /// Returns the option that tells other commands of the store, with a space before it; empty if they find it by
-    /// themselves.
+    /// Returns the option that selects the store in other commands, with a leading space; empty if it is the default.
     pub(crate) fn option(&self) -> &str {
         &self.option
     }
 }
 
 impl fmt::Debug for Store {
-    /// Does not tell where it is: a URL may hold a password.
+    /// Does not contain its address: a URL may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").finish_non_exhaustive()
     }
@@ -299,10 +297,10 @@ impl StoreAddress {
         }
     }
 
-    /// True if a store may be there; of a server nobody knows it yet.
+    /// True if a store may exist; for a server that is unknown yet.
     fn is_there(&self) -> bool {
         match self {
-            // If it cannot be told, the store tells why.
+            // If that cannot be determined, the store returns the reason.
             StoreAddress::Folder(path) | StoreAddress::File(path) => {
                 path.try_exists().unwrap_or(true)
             }
@@ -310,7 +308,7 @@ impl StoreAddress {
         }
     }
 
-    /// The place without what may be secret in it.
+    /// The address without possible secrets.
     fn public(&self) -> String {
         match self {
             StoreAddress::Folder(path) | StoreAddress::File(path) => path.display().to_string(),
@@ -319,7 +317,7 @@ impl StoreAddress {
     }
 }
 
-/// A store of JSON lines is asked for something else.
+/// A store of JSON lines does not support the request.
 fn only_sessions(wanted: &str) -> Problem {
     let problem = Problem::new(
         Exit::Usage,

@@ -1,4 +1,4 @@
-//! The last line of a run: what it took.
+//! The last line of a run: its usage.
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use adjutant::{
 
 use crate::amount::grouped;
 
-/// The smallest cost that is not shown as nothing.
+/// The smallest cost that is not displayed as zero.
 const SHOWN: u64 = 100_000;
 
-/// The turns, calls, tokens and cost of a run; shown for example as `turns 2, calls 3, tokens 1,234 in / 56 out, cost
+/// The turns, calls, tokens and cost of a run, for example `turns 2, calls 3, tokens 1,234 in / 56 out, cost
 /// $0.0012`, or `tokens at least 1,234 in / about 56 out, cost at least $0.0012` if a reply was cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Took {
@@ -21,7 +21,7 @@ pub(crate) struct Took {
     pub(crate) usage: Usage,
     /// Unknown if the price of anything is.
     pub(crate) cost: Option<NanoUsd>,
-    /// The estimated tokens of what was said before a reply was cut off, as far as the model did not count them.
+    /// The estimated tokens of output before a reply was cut off, if the model did not count them.
     pub(crate) uncounted: u64,
     /// True if something was cut off: a model counts at the end, so that there may be more of everything.
     pub(crate) is_cut: bool,
@@ -103,7 +103,7 @@ impl fmt::Display for Took {
     }
 }
 
-/// The estimated tokens of what a reply says.
+/// The estimated tokens of a reply's text.
 fn said(reply: &Reply) -> u64 {
     let count = |block: &Block| match block {
         Block::Text(text) => Estimate.count(&text.text),

@@ -52,7 +52,7 @@ use crate::{
     work::work,
 };
 
-/// The largest number of characters of what was said before that is shown again.
+/// The largest number of characters of earlier messages that are printed again.
 const MAX_RECALLED: usize = 2_000;
 
 /// Converses until the person leaves.
@@ -75,16 +75,16 @@ struct Talk<'a> {
     models: Vec<String>,
     /// The mode that was set since.
     mode: Option<AccessMode>,
-    /// The tools that the session asks about.
+    /// The tools that need an approval in the session.
     asked: Vec<String>,
-    /// How the session was left; none if it is new, or once it is gone on with.
+    /// The previous state of the session; `None` if it is new, or once it was continued.
     left: Option<Run>,
     /// The record to which files were put back since the last run.
     undone: Option<Seq>,
-    /// What is known of the session that begins with the first prompt.
+    /// The metadata of the session that begins with the first prompt.
     about: Option<SessionMeta>,
     is_greeted: bool,
-    /// What all its runs took.
+    /// The usage of all its runs.
     took: Option<Took>,
 }
 
@@ -96,7 +96,7 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
         Store::open(&args.at).await?
     };
     let mut talk = Talk::new(args, root, store).await?;
-    // Before the terminal changes: what is wrong with the command line is said as always.
+    // Before the terminal changes: errors of the command line are printed as usual.
     let mut how = args.how(&talk.models);
     let mut made = Some(talk.make(&how).await?);
     let history = if args.ephemeral {
@@ -144,12 +144,12 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
                     break Ok(Exit::Finished);
                 }
             }
-            // The model that was named cannot be had: the one before it goes on.
+            // The named model is not available: the previous one continues.
             Err(problem) if matches!(next, Next::Model(_)) => {
                 screen.insist(problem.to_string().trim_end());
                 (next, how) = (Next::Again, args.how(&talk.models));
             }
-            // The terminal is given back below, and the problem told after that.
+            // The terminal is restored below, and the problem printed after that.
             Err(problem) => break Err(problem),
         }
     };
@@ -180,7 +180,7 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
     ended
 }
 
-/// Lets Ctrl-C count that comes while no line is read, or from outside, and the wish that the command ends.
+/// Handles Ctrl-C while no line is read, or from outside, and requests to end the command.
 fn listen(input: &Input) -> Result<(), Problem> {
     let wrong = |error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error);
     let (mut presses, sender) = (Presses::new().map_err(wrong)?, input.sender.clone());
@@ -188,7 +188,7 @@ fn listen(input: &Input) -> Result<(), Problem> {
     let ending = sender.clone();
     tokio::spawn(async move {
         ends.recv().await;
-        // Nobody hears it when the conversation is over already.
+        // There is no receiver if the conversation is already over.
         let _ = ending.send(Typed::End);
     });
     tokio::spawn(async move {
@@ -202,11 +202,11 @@ fn listen(input: &Input) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What a stretch of a conversation needs: its job, what its runs ask, and the wish to fold.
+/// The parts of a stretch of a conversation: its job, the questions of its runs, and the request to compact.
 type Made<'h> = (Job<'h>, mpsc::UnboundedReceiver<Question>, Arc<AtomicBool>);
 
 impl<'a> Talk<'a> {
-    /// Finds the session that is gone on with, or takes a new name.
+    /// Finds the session to continue, or takes a new name.
     async fn new(args: &'a args::Talk, root: PathBuf, store: Store) -> Result<Self, Problem> {
         let sessions = store.sessions();
         let info = match &args.session {
@@ -271,7 +271,7 @@ impl<'a> Talk<'a> {
         Ok((made, model))
     }
 
-    /// The agent of a stretch, which asks in place.
+    /// The agent of a stretch, which asks on the terminal.
     async fn job<'h>(
         &mut self,
         how: &'h args::How,
@@ -317,7 +317,7 @@ impl<'a> Talk<'a> {
         Ok((job, asked, wished))
     }
 
-    /// Says with whom one converses, about what, and what was said before.
+    /// Prints the model, the directory, and the earlier messages.
     fn greet(&self, made: &RunManifest, model: &ChosenModel, screen: &Screen) {
         let place = self
             .root
@@ -373,7 +373,7 @@ impl<'a> Talk<'a> {
 }
 
 /// # Errors
-/// `Usage` if another process works in the session, or if nobody knows what directory it is about.
+/// `Usage` if another process uses the session, or if its directory is unknown.
 pub(crate) fn must_be_free(info: &LogInfo) -> Result<(), Problem> {
     let name = plain::word(&info.log.0);
     if info.is_owned {

@@ -1,4 +1,4 @@
-//! The skills of a run: where they are looked for, and what is told of them.
+//! The skills of a run: where they are searched, and the messages about them.
 
 use std::{
     env,
@@ -15,7 +15,7 @@ const PROJECT: &str = ".adjutant/skills";
 /// The skills that are found for a directory.
 ///
 /// # Errors
-/// `Usage` if a folder that was named is none, or cannot be opened.
+/// `Usage` if a named folder does not exist, or cannot be opened.
 pub(crate) fn find(taught: &Taught, directory: &Path) -> Result<Skills, Problem> {
     let trust = if taught.trust || taught.trust_skills {
         Trust::Allowed
@@ -38,8 +38,8 @@ pub(crate) fn of(error: &Error) -> Problem {
     }
 }
 
-/// What runs are told of skills. What is wrong with one that nobody trusts is not among it: it is not used, and
-/// `adjutant skills list` tells it.
+/// The messages of a run about skills. Errors of untrusted ones are not included: they are not used, and `adjutant
+/// skills list` prints them.
 pub(crate) fn told(skills: &Skills, taught: &Taught, directory: &Path) -> Vec<String> {
     let (project, is_trusted) = (directory.join(PROJECT), taught.trust || taught.trust_skills);
     let matters = |it: &&Finding| {

@@ -13,9 +13,9 @@ const DISABLED: &str = "OTEL_SDK_DISABLED";
 /// The variable that names the service.
 const SERVICE: &str = "OTEL_SERVICE_NAME";
 
-/// Does something, and exports what is measured of it, if the environment wishes so.
+/// Runs some work, and exports its telemetry, if the environment is configured for it.
 ///
-/// An export that fails is told, and costs nothing else.
+/// A failed export is reported, and has no other effect.
 pub(crate) fn exported<T>(work: impl FnOnce() -> T) -> T {
     let value = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
     let is_off = value(DISABLED).is_some_and(|it| it.eq_ignore_ascii_case("true"));

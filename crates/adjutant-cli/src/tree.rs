@@ -20,14 +20,14 @@ use crate::{
 
 /// The shortest time between two drawings of the tree.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
-/// The largest number of agents under the first one that are drawn at a time.
+/// The largest number of subagents that are drawn at a time.
 const MAX_DRAWN: usize = 6;
 
-/// The agents of a run, as far as it was followed.
+/// The agents of a run, as followed so far.
 #[derive(Debug, Default)]
 pub(crate) struct TreeView {
     tree: AgentTree,
-    /// The display of each agent under the first one that works.
+    /// The display of each running subagent.
     shows: BTreeMap<ThreadId, Show>,
     /// The current activity of the first agent.
     busy: String,
@@ -43,7 +43,7 @@ impl TreeView {
         self.is_changed |= self.tree.nodes().len() > 1;
     }
 
-    /// Returns the lines that tell of an event of an agent under the first one.
+    /// Returns the lines for an event of a subagent.
     pub(crate) fn told(&mut self, event: &Event) -> Vec<DisplayLine> {
         let who = &event.who;
         let name = label(who);
@@ -149,7 +149,7 @@ impl TreeView {
     }
 }
 
-/// Returns the line that tells of an agent that is opened.
+/// Returns the line for a new agent.
 pub(crate) fn opened(child: &Identity) -> DisplayLine {
     let task = child
         .task
@@ -177,7 +177,7 @@ fn is_under_way(node: &TreeNode) -> bool {
         )
 }
 
-/// An agent in one line: its name, its state, what it used, what it is at.
+/// An agent in one line: its name, its state, its usage, its activity.
 fn row(node: &TreeNode, at: &str) -> String {
     let tokens = grouped(node.usage.total());
     let at = if at.is_empty() { &node.task } else { at };

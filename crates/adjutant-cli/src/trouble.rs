@@ -21,7 +21,7 @@ pub(crate) fn of_journal(error: &JournalError) -> Problem {
     }
 }
 
-/// The problem that an error of a journal is for who wishes to work in a session or to change it.
+/// The problem for an error of a journal, for commands that use or change a session.
 pub(crate) fn of_session(error: &JournalError, name: &str) -> Problem {
     if error.kind != JournalErrorKind::Owned {
         return of_journal(error);
@@ -30,7 +30,7 @@ pub(crate) fn of_session(error: &JournalError, name: &str) -> Problem {
         "`adjutant sessions stop {}` asks it to end; runs may --take-over",
         plain::word(name)
     );
-    // The cause tells who works in it, and for how long.
+    // The cause contains the owner, and the remaining time.
     Problem::new(
         Exit::Usage,
         format!("another process works in the session: {name}"),

@@ -1,4 +1,4 @@
-//! The agents of a session: what each of them does, as its log tells it.
+//! The agents of a session and their activities, from its log.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub(crate) async fn list(store: &Store, name: &str, is_json: bool) -> Result<Exi
     Ok(Exit::Finished)
 }
 
-/// The thread of an agent under the first one, by its name, path or thread; of those that have the name, the one at work.
+/// The thread of a subagent, by its name, path or thread; of several with one name, the running one.
 ///
 /// # Errors
 /// `Usage` if there is none, or several.

@@ -77,11 +77,11 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
     ));
     let closed = end.clone();
     let plane = tokio::spawn(plane.serve(async move { closed.cancelled().await }));
-    // The second Ctrl-C ends the command by itself.
+    // The second Ctrl-C ends the command.
     let work = tokio::spawn(supervisor.run(end.clone(), Cancel::new()));
     let shown = shown::show(notices, table, args.json, &mut screen).await;
     if shown.is_err() {
-        // Nobody reads what is told: that ends it, and well.
+        // The output has no reader: that is a normal end.
         end.cancel();
     }
     let report = work
@@ -99,7 +99,7 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
     })
 }
 
-/// Ends it when the system asks to, as services are ended; whether it did.
+/// Ends it when the system requests it, as for services; returns whether it did.
 pub(crate) fn asked_to_end(end: Cancel) -> Result<tokio::sync::watch::Receiver<bool>, Problem> {
     let (told, asked) = tokio::sync::watch::channel(false);
     #[cfg(unix)]
@@ -120,7 +120,7 @@ pub(crate) fn asked_to_end(end: Cancel) -> Result<tokio::sync::watch::Receiver<b
     Ok(asked)
 }
 
-/// Tells what became of each agent.
+/// Prints the outcome of each agent.
 fn tell(report: &SupervisorReport, is_json: bool, screen: &Screen) -> Result<(), Problem> {
     if is_json {
         let left: Vec<_> = report

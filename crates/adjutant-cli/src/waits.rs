@@ -1,4 +1,4 @@
-//! The pauses that a run waits for, told whole to everyone who can answer.
+//! The pauses of a run, printed in full for everyone who can answer.
 
 use std::{
     io::{self, IsTerminal},
@@ -13,13 +13,12 @@ use adjutant::{
 
 use crate::{exit::Exit, plain, problem::Problem, screen::Screen, store::StoredRun};
 
-/// The largest number of bytes of a request for consent that a terminal shows: it forgets what it scrolls away.
+/// The largest number of bytes of a consent request on a terminal, which forgets scrolled lines.
 pub(crate) const MAX_ON_TERMINAL: usize = 64 * 1024;
-/// The number of digits of a digest that name what was shown: so many that nobody finds another call with the same
-/// ones.
+/// The number of digits of a digest in a name: enough that no other call with the same digits can be found.
 pub(crate) const DIGITS: usize = 32;
 
-/// Tells what waits, in which directory if that is known, and how it is answered.
+/// Prints the pauses, their directory if it is known, and how to answer.
 pub(crate) fn tell<'a>(
     pauses: impl IntoIterator<Item = &'a Arc<Pause>>,
     root: Option<&Path>,
@@ -72,7 +71,7 @@ pub(crate) fn shown(pause: &Pause, root: Option<&Path>) -> (String, bool) {
             plain::word(&plain::whole(&real.to_string_lossy()))
         )
     });
-    // The first agent asks for itself; which one asks under it is not in the id.
+    // The first agent asks for itself; the id does not name the subagent that asks.
     let who = if pause.path.contains('/') {
         format!("{}: ", plain::whole(&pause.path))
     } else {
@@ -123,12 +122,12 @@ pub(crate) fn about(pause: &Pause) -> String {
     about
 }
 
-/// Returns the question that the command asks about a call that must be approved.
+/// Returns the question about a call that needs an approval.
 pub(crate) fn usual(tool: &str) -> String {
     format!("may {tool} run?")
 }
 
-/// Returns the name of a pause and of what was shown of it, as a word of a command.
+/// Returns the name of a pause with its digest, as an argument of a command.
 pub(crate) fn named(pause: &Pause) -> String {
     plain::word(&format!(
         "{}@{:.DIGITS$}",

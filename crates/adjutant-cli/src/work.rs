@@ -4,7 +4,7 @@ use crate::{exit::Exit, problem::Problem};
 
 /// Works until a command has ended.
 ///
-/// Two threads: one that works may be held up by whoever reads what it writes.
+/// Two threads: the working one can be blocked by the reader of its output.
 pub(crate) fn work(command: impl Future<Output = Result<Exit, Problem>>) -> Result<Exit, Problem> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -1,4 +1,4 @@
-//! Running agents that are asked something.
+//! Prompting running agents.
 
 use std::{path::Path, sync::Arc};
 
@@ -43,7 +43,7 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
         events = client.stream(request) => events.map_err(|error| of_agent(&entry, &error))?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
-    // Named in what is told: ids repeat in every session.
+    // Named in messages: ids are repeated in every session.
     let default = || {
         entry
             .resolved
@@ -59,7 +59,7 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
             .option()
             .to_owned(),
         session: Some(session),
-        // Who reads JSON answers by a command.
+        // Readers of JSON answer by a command.
         is_on_terminal: !args.json && is_on_terminal(),
         is_json: args.json,
         owns: true,
@@ -67,7 +67,7 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
     converse(&entry, &client, events, &asking, (&cancel, chatter)).await
 }
 
-/// How a run is followed, and who answers what it asks.
+/// The options for following a run, and who answers its questions.
 pub(super) struct Asking {
     /// The option that names the folder of agents, for hints.
     pub(super) option: String,
@@ -78,7 +78,7 @@ pub(super) struct Asking {
     pub(super) owns: bool,
 }
 
-/// Follows a run to its end; what it asks meanwhile is answered in place where there is a terminal, and told otherwise.
+/// Follows a run to its end; its questions are answered on the terminal if there is one, and printed otherwise.
 pub(super) async fn converse(
     entry: &Entry,
     client: &Client,
@@ -123,7 +123,7 @@ pub(super) async fn converse(
             answer::tell(entry, pauses, asking, &screen);
             return Ok(Exit::Waits);
         }
-        // What was left open is not asked about again.
+        // Open questions are not repeated.
         asks = given.len() == pauses.len();
         let mut request = ResumeRequest::new(given);
         request.session.clone_from(&asking.session);
@@ -135,10 +135,10 @@ pub(super) async fn converse(
     }
 }
 
-/// What came of following a run.
+/// The result of following a run.
 enum Followed {
     Ended(Arc<RunResult>),
-    /// Nobody wants to know.
+    /// The result is not needed.
     Left(Exit),
 }
 
@@ -179,7 +179,7 @@ async fn follow(
     }
 }
 
-/// Says how the run ended.
+/// Prints how the run ended.
 fn ended(result: &RunResult, screen: &Screen) -> Result<Exit, Problem> {
     let exit = Exit::of(&result.outcome);
     match &result.outcome {
@@ -205,7 +205,7 @@ fn of_failure(exit: Exit, failure: &Failure) -> Problem {
     }
 }
 
-/// Asks an agent for an object that fits a schema.
+/// Requests an object that matches a schema from an agent.
 pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
     let schema = file::text(&args.schema, "the schema")?;
     let schema = serde_json::from_str(&schema).map_err(|error| {
@@ -230,7 +230,7 @@ pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
 /// A client of the agent that is meant.
 ///
 /// # Errors
-/// `Usage` if there is none, or it does not run.
+/// `Usage` if it does not exist, or does not run.
 pub(super) async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
     let place = AgentFolder::of(&this.homed, Path::new("."));
     let entry = place.find(&this.name)?;
@@ -259,7 +259,7 @@ pub(super) fn of_agent(entry: &Entry, error: &adjutant::runtime::Error) -> Probl
     match error.kind() {
         Connection => {
             let text = format!("the agent {} does not answer", entry.name);
-            // How the connection was lost is of no use here.
+            // The reason of the lost connection is irrelevant here.
             let why = adjutant::runtime::Error::new(Connection, error.message());
             Problem::new(Exit::Failed, text)
                 .cause_of(&why)

@@ -15,7 +15,7 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// Tells which bytes an agent runs, and compares them with what is there if that is wished.
+/// Prints the files that an agent runs, and compares them with the disk if requested.
 pub(super) async fn provenance(args: &agent::Provenance) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
@@ -51,7 +51,7 @@ pub(super) async fn provenance(args: &agent::Provenance) -> Result<Exit, Problem
             tell("all is as it was when the agent was prepared");
         }
     }
-    // Also for what forbids no start, as data that the agent changed: whoever asks whether anything changed is told so.
+    // Also for differences that permit a start, such as changed data: the question is whether anything changed.
     Ok(if found.is_empty() {
         Exit::Finished
     } else {

@@ -153,11 +153,11 @@ pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
         Ok(imported) => imported,
         Err(error) => {
             consent.ask_for(&error)?;
-            // The file may be another one by now, which nobody has seen.
+            // The file may have been replaced by one that the user has not seen.
             import().await?.map_err(|error| of_runtime(&error))?
         }
     };
-    // The user trusted the file; the agent that it held is what is started.
+    // The user trusted the file; the agent from it is started.
     consent.keep(&imported.wants)?;
     let (name, id) = (plain::line(&imported.name), imported.id);
     let text = if args.json {

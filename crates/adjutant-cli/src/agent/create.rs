@@ -74,7 +74,7 @@ pub(crate) fn resolve(file: &Path, overrides: Overrides) -> Result<Resolved, Pro
 /// Reads a manifest.
 ///
 /// # Errors
-/// `Usage` if there is none, with all that is wrong with it.
+/// `Usage` if it does not exist, with all of its errors.
 pub(crate) fn load(file: &Path) -> Result<manifest::Loaded, Problem> {
     if !file.exists() {
         let problem = Problem::new(
@@ -94,7 +94,7 @@ pub(crate) fn load(file: &Path) -> Result<manifest::Loaded, Problem> {
     loaded.map_err(|problems| wrong(&problems))
 }
 
-/// Tells all but the last thing that is wrong, in their order; that one is the problem.
+/// Prints all errors except the last one, in order; that one is the problem.
 fn wrong(problems: &manifest::Problems) -> Problem {
     let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let last = lines

@@ -9,7 +9,7 @@ use adjutant::runtime::{
 
 use crate::{exit::Exit, problem::Problem};
 
-/// Runs the agent of a workspace until it is asked to stop.
+/// Runs the agent of a workspace until it is stopped.
 pub(crate) fn agent_host(workspace: &Path) -> Result<Exit, Problem> {
     // One thread: an agent waits for models and tools, and there may be hundreds of such processes.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -19,7 +19,7 @@ pub(crate) fn agent_host(workspace: &Path) -> Result<Exit, Problem> {
         .map_err(|error| Problem::new(Exit::Failed, "no runtime can be made").cause(&error))?;
     match runtime.block_on(host::run(Workspace::at(workspace), HostOptions::new())) {
         Ok(()) => Ok(Exit::Finished),
-        // Its log has told why, in a line that programs can read.
+        // Its log contains the reason, in a line for programs.
         Err(_) => Ok(Exit::Failed),
     }
 }

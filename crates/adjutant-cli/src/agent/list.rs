@@ -1,4 +1,4 @@
-//! The state of agents: all of them in a table, one of them by itself.
+//! The state of agents: all of them in a table, or one in detail.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
 };
 
 const HEADS: [&str; 6] = ["NAME", "STATUS", "MODEL", "ADDRESS", "RESTARTS", "AGE"];
-/// The largest number of characters of a status in the table; `status` tells all of it.
+/// The largest number of characters of a status in the table; `status` prints all of it.
 const MAX_STATUS: usize = 60;
 /// The time between two looks at an agent that is watched.
 const LOOK: Duration = Duration::from_millis(100);
@@ -110,7 +110,7 @@ pub(crate) fn age(ms: u64) -> String {
     }
 }
 
-/// Tells where one agent stands, and each change if that is wished.
+/// Prints the status of one agent, and each change if requested.
 pub(super) async fn status(args: &agent::StatusArgs) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;

@@ -17,7 +17,7 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// Shows the last lines of a log, and what is written from now on if that is wished.
+/// Prints the last lines of a log, and new ones if requested.
 pub(super) async fn logs(args: &agent::Logs) -> Result<Exit, Problem> {
     let entry = AgentFolder::of(&args.this.homed, Path::new(".")).find(&args.this.name)?;
     let logs = Logs::of(&entry.workspace, LogLimits::default());

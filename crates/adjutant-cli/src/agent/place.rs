@@ -1,4 +1,4 @@
-//! The folder that agents are kept in, and the choice of those that are meant.
+//! The folder of agents, and the selection of agents.
 
 use std::{
     path::{Path, PathBuf},
@@ -78,7 +78,7 @@ impl AgentFolder {
     /// The agent that is meant.
     ///
     /// # Errors
-    /// `Usage` if there is none; the hint names those that are near.
+    /// `Usage` if it does not exist; the hint contains similar names.
     pub(crate) fn find(&self, word: &str) -> Result<Entry, Problem> {
         let entries = self.entries()?;
         entries
@@ -122,9 +122,9 @@ impl AgentFolder {
         Ok(chosen)
     }
 
-    /// Returns the backend that makes and runs agents: each in a process of its own, of this very program.
+    /// Returns the backend that creates and runs agents: each in a separate process of this program.
     pub(crate) fn backend(&self) -> Result<Arc<dyn Backend>, Problem> {
-        // A newer program runs the agents that an older one made; which one runs them is told by their provenance.
+        // A newer program runs the agents of an older one; their provenance contains which one runs them.
         let options = ProcessOptions::new().host_change(HostChange::Accept);
         let options = options.trust(Trust::Store(self.trusted.clone()));
         let backend = Process::new(self.home.root(), host_program(), options)

@@ -21,7 +21,7 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// The longest time that an operator may take to do what it was asked for.
+/// The longest time for an operator to carry out an order.
 const WITHIN: Duration = Duration::from_secs(90);
 /// The time between two looks at whether it has.
 const LOOK: Duration = Duration::from_millis(50);
@@ -50,7 +50,7 @@ enum ReachEnd {
     Waits,
 }
 
-/// Brings agents where they should stand, and tells where they do.
+/// Brings agents to a state, and prints their statuses.
 pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.homed, std::path::Path::new("."));
     let entries = place.chosen(&args.names, args.all)?;
@@ -70,7 +70,7 @@ pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
     report(&bring(&place, entries, wish).await?, args.json)
 }
 
-/// Brings one agent where it should stand, and tells where it does.
+/// Brings one agent to a state, and prints its status.
 pub(super) async fn restart(place: &AgentFolder, entry: Entry) -> Result<String, Problem> {
     let way = bring(place, vec![entry], Wish::Restart).await?.pop();
     match way.and_then(|way| way.ended) {
@@ -141,8 +141,8 @@ fn order(home: &Home, entry: &Entry, wish: Wish) -> Result<Desired, Error> {
     }
 }
 
-/// Returns the order that holds if a new one cannot be written. On a full disk, an agent can be stopped and removed all
-/// the same, as long as nobody else must be told.
+/// Returns the order that counts if a new one cannot be written. On a full disk, an agent can still be stopped and
+/// removed if no operator runs.
 fn unwritten(home: &Home, entry: &Entry, wish: Wish, error: Error) -> Result<Desired, Error> {
     let is_possible =
         matches!(wish, Wish::Stop | Wish::Remove) && error.kind() == ErrorKind::Storage;
@@ -156,7 +156,7 @@ fn unwritten(home: &Home, entry: &Entry, wish: Wish, error: Error) -> Result<Des
     Ok(home.desired(entry.id).unwrap_or(Desired::NOTHING))
 }
 
-/// Does it, if no operator is at work; whether it did. Meanwhile, this command is the operator.
+/// Carries it out if no operator runs; returns whether it did. In the meantime, this command is the operator.
 async fn act_alone(place: &AgentFolder, ways: &mut [Way], wish: Wish) -> Result<bool, Problem> {
     let home = &place.home;
     if home.is_operated().map_err(|error| of_runtime(&error))? {
@@ -185,7 +185,7 @@ async fn act_alone(place: &AgentFolder, ways: &mut [Way], wish: Wish) -> Result<
             async move {
                 let done = match instance {
                     Some(instance) => act(&**instance, wish).await,
-                    // It was removed meanwhile, or cannot be loaded: then that was told.
+                    // It was removed in the meantime, or cannot be loaded, which was then reported.
                     None if !way.entry.workspace.root().exists() => Ok(Status::Removed),
                     None => {
                         let text = format!("the agent {} cannot be used", way.entry.name);
@@ -272,7 +272,7 @@ pub(super) fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Tells where each one stands; the exit code is that of the last one that went wrong.
+/// Prints the status of each one; the exit code belongs to the last failure.
 fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
     let mut exit = Exit::Finished;
     for way in ways {

@@ -1,4 +1,4 @@
-//! The state of an agent, read from its folder and asked of its process; nothing is changed.
+//! The state of an agent, from its folder and its process; nothing is changed.
 
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{exit::Exit, problem::Problem, screen::tell, trouble::of_runtime};
 
-/// The longest time that a process may take to tell its state.
+/// The longest time for a process to return its state.
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// The state of an agent.
@@ -59,7 +59,7 @@ impl AgentStanding {
         } else if is_hosted {
             match asked(entry).await {
                 Ok(status) => standing.status = status,
-                // Once more: a process that is busy answers late. One that refuses is about to end.
+                // A second attempt: a busy process answers late. One that refuses is about to end.
                 Err(NoAnswer::InTime) if standing.status.is_up() => match asked(entry).await {
                     Ok(status) => standing.status = status,
                     Err(NoAnswer::InTime) if workspace.is_hosted().unwrap_or(false) => {
@@ -122,8 +122,7 @@ impl AgentStanding {
     }
 }
 
-/// Returns the rules that a person gave for good, each with the agent of the manifest that it is for. That some cannot be
-/// believed or read is told.
+/// Returns the permanent rules, each with its agent of the manifest. Untrusted or unreadable ones are reported.
 pub(crate) fn kept_rules(entry: &Entry) -> Vec<(Arc<str>, String)> {
     let mut all = Vec::new();
     for agent in &entry.resolved.manifest.agents {
@@ -139,7 +138,7 @@ pub(crate) fn kept_rules(entry: &Entry) -> Vec<(Arc<str>, String)> {
     all
 }
 
-/// The model that an agent asks first.
+/// The first model of an agent.
 pub(crate) fn model(entry: &Entry) -> Option<String> {
     let manifest = &entry.resolved.manifest;
     let named = manifest
@@ -161,15 +160,15 @@ async fn asked(entry: &Entry) -> Result<Status, NoAnswer> {
     }
 }
 
-/// What kept a process from telling its status.
+/// The reason why a process did not return its status.
 enum NoAnswer {
     /// It was silent for as long as one waits.
     InTime,
-    /// Nobody listens, or it said something else.
+    /// It does not listen, or gave another answer.
     AtAll,
 }
 
-/// Refuses to ask a process that was stopped by a signal.
+/// Refuses to call a process that was stopped by a signal.
 pub(super) fn awake(entry: &Entry) -> Result<(), Problem> {
     let host = HostFile::read(&entry.workspace)
         .ok()

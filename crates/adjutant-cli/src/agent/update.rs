@@ -1,4 +1,4 @@
-//! Agents that are made anew of a manifest that was changed, and keep what they have.
+//! Agents that are prepared again from a changed manifest, and keep their data.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -81,7 +81,7 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Says what becomes of the runs that are at work.
+/// Prints how active runs are handled.
 async fn at_work(entry: &Entry, on_restart: OnRestart) {
     let Ok(client) = standing::client(entry) else {
         return;
@@ -100,7 +100,7 @@ async fn at_work(entry: &Entry, on_restart: OnRestart) {
     }
 }
 
-/// Starts it again with its update; where it stands then.
+/// Starts it again with its update; returns its status then.
 ///
 /// # Errors
 /// `Failed` if the update was taken back.
@@ -139,7 +139,7 @@ async fn restarted(
     }
 }
 
-/// How its last update ended.
+/// The result of its last update.
 fn last(entry: &Entry) -> Result<Option<UpdateFile>, Problem> {
     entry
         .workspace
@@ -147,7 +147,7 @@ fn last(entry: &Entry) -> Result<Option<UpdateFile>, Problem> {
         .map_err(|error| of_runtime(&error))
 }
 
-/// What it begins with next: an update that was kept, or what runs.
+/// The version of its next start: an update, or the running one.
 pub(crate) fn next(entry: &Entry) -> Arc<Resolved> {
     let kept = entry.workspace.update().and_then(|it| it.agent().ok());
     let next = kept.or_else(|| entry.workspace.agent().ok());
@@ -163,7 +163,7 @@ fn file<'a>(args: &'a Update, name: &str, next: &'a Resolved) -> Result<&'a Path
     match (&args.file, next.sources.first()) {
         (Some(file), _) => Ok(file),
         (None, None) => Err(problem("of a file".to_owned())),
-        // One that came in a bundle names its manifest as it was called where it came from.
+        // An imported agent names its manifest as at its original place.
         (None, Some(source)) if source.is_relative() => Err(problem(format!(
             "here: its {} is not known",
             source.display()
@@ -172,7 +172,7 @@ fn file<'a>(args: &'a Update, name: &str, next: &'a Resolved) -> Result<&'a Path
     }
 }
 
-/// The changes that its creator made to its manifest, and those that are made now.
+/// The changes to its manifest at its creation, and the new ones.
 fn overrides(args: &Update, next: &Resolved) -> adjutant::runtime::Overrides {
     let mut overrides = next.overrides.clone();
     overrides.model = args.model.as_deref().map(Into::into).or(overrides.model);
@@ -187,7 +187,7 @@ fn overrides(args: &Update, next: &Resolved) -> adjutant::runtime::Overrides {
 /// Makes an update beside what runs. `next` is what the agent was to begin with before its manifest was read.
 ///
 /// # Errors
-/// If it cannot be made, or somebody else has updated the agent since: then nothing has changed.
+/// It cannot be prepared, or was updated by others since: then nothing has changed.
 pub(crate) async fn make(
     entry: &Entry,
     next: &Resolved,
@@ -213,7 +213,7 @@ pub(crate) async fn make(
     Ok(made)
 }
 
-/// Keeps an update, which is trusted as its manifest is, for the next start; without changes there is none.
+/// Stores an update, which is trusted like its manifest, for the next start; none without changes.
 ///
 /// # Errors
 /// If it is not trusted or cannot be kept: then nothing has changed.

@@ -1,4 +1,4 @@
-//! The sessions that an editor may load: those of a directory, or all that have one.
+//! The sessions that an editor can load: those of a directory, or all with one.
 
 use std::path::Path;
 
@@ -12,14 +12,15 @@ use serde_json::{Value, json};
 
 use crate::{named, problem::Problem, trouble};
 
-/// The largest number of sessions that are told at a time.
+/// The largest number of sessions in a page.
 const MAX_SESSIONS: usize = 50;
 /// The number of records in which the first prompt is looked for.
 const MAX_LOOKED_AT: usize = 16;
 /// The largest number of characters of a title.
 const MAX_TITLE: usize = 100;
 
-/// A page of them, if one before ended where it is to begin; those without a directory are told with this place, if there is one.
+/// A page of them, if its start is the end of an earlier one; sessions without a directory get this place, if there
+/// is one.
 pub(super) async fn list(
     sessions: &Sessions,
     wish: ListWish,
@@ -29,7 +30,7 @@ pub(super) async fn list(
         limit: MAX_SESSIONS,
         ..LogQuery::default()
     };
-    // Where all of them have one place, they have no label of it.
+    // If all of them have one place, they have no label for it.
     let wanted = wish.cwd.as_deref().filter(|_| place.is_none());
     query.label = wanted.map(named::label).transpose()?.map(Into::into);
     if let Some(cursor) = &wish.cursor {

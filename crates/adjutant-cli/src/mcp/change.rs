@@ -42,7 +42,7 @@ pub(super) fn add(args: &AddServer) -> Result<Exit, Problem> {
         plain::line(&args.name),
         plain::line(&file.to_string_lossy())
     );
-    // Whoever adds one trusts it; what stood there before and was not trusted still is not.
+    // The user who adds one trusts it; an earlier untrusted content stays untrusted.
     let read = McpFile::read(&file).map_err(|error| of_runtime(&error))?;
     if let (Some(read), true, false) = (&read, was_trusted, args.place.user) {
         let wants = read.wants().map_err(|error| of_runtime(&error))?;
@@ -162,7 +162,7 @@ fn spec(args: &AddServer) -> Result<Value, Problem> {
     let wrong = |error| Problem::new(Exit::Usage, "the server cannot be written").cause(&error);
     let mut value = serde_json::to_value(&spec).map_err(wrong)?;
     if args.no_network || !args.read.is_empty() || !args.write.is_empty() {
-        // All of it is said: without a word a program has the network.
+        // All permissions are explicit: by default a program has the network.
         value["sandbox"] = json!({ "read": real(&args.read)?, "write": real(&args.write)?, "network": !args.no_network });
     }
     Ok(value)
@@ -179,7 +179,7 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problem> {
     each.collect()
 }
 
-/// What a program may do, for whoever adds it.
+/// The permissions of a program, for the user who adds it.
 fn told(spec: &ServerSpec, place: Option<&ServerPlace>) -> Vec<String> {
     if spec.command.is_none() {
         return Vec::new();
@@ -227,7 +227,7 @@ fn told(spec: &ServerSpec, place: Option<&ServerPlace>) -> Vec<String> {
     told
 }
 
-/// True if there is no such file yet, or somebody trusts what is in it.
+/// True if the file does not exist yet, or its content is trusted.
 fn is_trusted(file: &std::path::Path) -> bool {
     match McpFile::read(file) {
         Ok(None) => true,
@@ -241,7 +241,7 @@ fn is_trusted(file: &std::path::Path) -> bool {
     }
 }
 
-/// True if a variable or a header of this name holds a credential, as far as its name tells.
+/// True if the name of a variable or header indicates a credential.
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     [

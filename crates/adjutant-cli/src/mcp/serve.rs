@@ -23,7 +23,8 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// The folder, below that of the user's data, of what engines keep; and that of one of them, below the path of its manifest.
+/// The folder of engines' data, below the user's data; and the one of a single engine, below the path of its
+/// manifest.
 const SERVED: &str = "served";
 const OWN: &str = ".adjutant";
 
@@ -81,7 +82,7 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Where the engine of a manifest keeps what is its own. Not beside it: a sandbox may let nobody write there.
+/// The data folder of a manifest's engine. Not next to the manifest: a sandbox may prevent writing there.
 fn kept(manifest: &Path) -> Result<PathBuf, Problem> {
     let folder = manifest
         .parent()
@@ -105,7 +106,7 @@ fn kept(manifest: &Path) -> Result<PathBuf, Problem> {
 /// The engine of a manifest for a client on standard input and output, by a command of this name.
 ///
 /// # Errors
-/// `Usage` if the manifest is wrong, or nobody trusts what it wants.
+/// `Usage` if the manifest is invalid, or its permissions are not trusted.
 pub(crate) async fn engine(
     file: &Path,
     command: &str,
@@ -117,7 +118,7 @@ pub(crate) async fn engine(
         plain::word(&file.to_string_lossy())
     );
     let store = TrustStore::of_user();
-    // Standard input is the client's: nobody is asked there.
+    // Standard input belongs to the client: there is no user to ask.
     let consent = Consent {
         store: &store,
         given,

@@ -1,4 +1,4 @@
-//! The line that a person types on, below what is printed: a thread of its own reads it, whatever else goes on.
+//! The input line below the printed output: a separate thread reads it.
 
 use std::{
     borrow::Cow,
@@ -29,17 +29,17 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::style::{Style, cut};
 use crate::{exit::Exit, problem::Problem};
 
-/// The row of what is going on, and the line that is typed on.
+/// The status row, and the input line.
 const PROMPT: &str = "\n› ";
 /// The time after which Esc is no longer the beginning of another key.
 const ESC_WITHIN_MS: u16 = 40;
 /// The number of texts that may wait to be printed.
 const MAX_PRINTS: usize = 256;
-/// The time that what was printed last may take to be seen at the end.
+/// The time for the last output to be displayed at the end.
 const PRINTED_WITHIN: Duration = Duration::from_millis(500);
-/// What lets a terminal mark pasted text no more.
+/// Disables bracketed paste.
 const PASTE_OFF: &[u8] = b"\x1b[?2004l";
-/// Prints nothing, and lets the row above the line be drawn anew: one row up, and down again.
+/// Prints nothing, and causes the row above the line to be drawn again: one row up, and down again.
 const REDRAW: &str = "\x1b[A\n";
 
 /// Something that the person did.
@@ -48,16 +48,17 @@ pub(crate) enum Typed {
     /// A line.
     Line {
         text: String,
-        /// The number of the question that was shown when it was begun, which alone it may answer; 0 for none.
+        /// The number of the question that was displayed when the line was started, which is the only one it can
+        /// answer; 0 for none.
         answers: u64,
         /// True if it is the arguments of a call, changed.
         edited: bool,
     },
-    /// The wish that what is at work stops, by Esc.
+    /// The request to stop the current work, by Esc.
     Stop,
     /// The same by Ctrl-C, which leaves when it is pressed once more.
     Interrupt,
-    /// The wish to leave.
+    /// The request to leave.
     End,
 }
 
@@ -66,17 +67,17 @@ pub(crate) enum Typed {
 pub(crate) struct Board {
     style: Style,
     status: Mutex<String>,
-    /// The arguments of the call that is asked about; empty if there is none.
+    /// The arguments of the call in question; empty without one.
     args: Mutex<String>,
-    /// The number of the question that is shown; 0 if none is.
+    /// The number of the displayed question; 0 without one.
     question: AtomicU64,
-    /// The number of the question that was shown when the line was begun.
+    /// The number of the question that was displayed when the line was started.
     begun: AtomicU64,
-    /// True while a run is at work.
+    /// True while a run is active.
     busy: AtomicBool,
     /// True if nothing is typed.
     blank: AtomicBool,
-    /// True while a typed line is being taken over: its row of what is going on is over.
+    /// True while a typed line is being processed: its status row is over.
     taken: AtomicBool,
 }
 
@@ -88,7 +89,7 @@ pub(crate) struct Input {
     pub(crate) pen: Pen,
     /// The terminal as it was.
     terminal: Option<Termios>,
-    /// What reads the lines, until it begins.
+    /// The reader of lines, until it starts.
     reader: Option<Box<LineReader>>,
 }
 
@@ -96,31 +97,31 @@ pub(crate) struct Input {
 #[derive(Debug, Clone)]
 pub(crate) struct Pen(mpsc::SyncSender<Sheet>);
 
-/// What the thread of the printer gets.
+/// The messages to the printer's thread.
 #[derive(Debug)]
 enum Sheet {
     Lines(String),
-    /// What came before is printed: that is told here.
+    /// Signals that everything before it is printed.
     Printed(mpsc::Sender<()>),
 }
 
 impl Pen {
     /// Prints whole lines.
     pub(crate) fn print(&self, lines: String) {
-        // Nobody reads any more: the conversation ends by itself.
+        // There is no receiver: the conversation ends.
         let _ = self.0.send(Sheet::Lines(lines));
     }
 
     /// Waits until everything so far is printed.
     fn flush(&self) {
         let (printed, is_printed) = mpsc::channel();
-        // A printer that waits for a line that nobody reads any more has nothing that matters.
+        // A printer without a reader has nothing important left.
         if self.0.send(Sheet::Printed(printed)).is_ok() {
             let _ = is_printed.recv_timeout(PRINTED_WITHIN);
         }
     }
 
-    /// Draws the row of what is going on anew.
+    /// Draws the status row again.
     pub(crate) fn redraw(&self) {
         // One of several that wait is enough.
         let _ = self.0.try_send(Sheet::Lines(REDRAW.to_owned()));
@@ -128,7 +129,7 @@ impl Pen {
 }
 
 impl Board {
-    /// Says what is going on, without drawing it.
+    /// Sets the status, without drawing it.
     pub(crate) fn set_status(&self, status: String) {
         *lock(&self.status) = status;
     }
@@ -137,14 +138,14 @@ impl Board {
         self.busy.store(busy, Relaxed);
     }
 
-    /// The question of this number was shown, about a call with these arguments; 0 if nothing is asked any more. What is
-    /// being typed, or was typed before, is no answer to it.
+    /// The question with this number was displayed, about a call with these arguments; 0 without a question. A line
+    /// that was started before does not answer it.
     pub(crate) fn ask(&self, question: u64, args: String) {
         *lock(&self.args) = args;
         self.question.store(question, Relaxed);
     }
 
-    /// What is typed is this now.
+    /// The typed text is now this.
     fn typed(&self, line: &str) {
         if self.blank.swap(line.is_empty(), Relaxed) || line.is_empty() {
             self.begun.store(self.question.load(Relaxed), Relaxed);
@@ -185,7 +186,7 @@ impl Input {
         let (sender, typed) = unbounded_channel();
         let config = Config::builder()
             .auto_add_history(false)
-            // What is coloured is our own business.
+            // Colors are decided elsewhere.
             .color_mode(ColorMode::Forced)
             .keyseq_timeout(Some(ESC_WITHIN_MS))
             .build();
@@ -204,7 +205,7 @@ impl Input {
         editor.bind_sequence(KeyEvent::ctrl('c'), EventHandler::Conditional(keys()));
         editor.bind_sequence(KeyEvent::alt('\r'), EventHandler::Simple(Cmd::Newline));
         if let Some(history) = &history {
-            // There is none yet.
+            // The history does not exist yet.
             let _ = editor.load_history(history);
         }
         let mut printer = editor.create_external_printer().map_err(wrong)?;
@@ -234,7 +235,7 @@ impl Input {
         })
     }
 
-    /// Begins to read lines, below what was printed so far.
+    /// Starts to read lines, below the printed output.
     pub(crate) fn begin(&mut self) {
         if let Some(reader) = self.reader.take() {
             self.pen.flush();
@@ -317,10 +318,10 @@ impl LineReader {
         }
     }
 
-    /// Keeps a line in the history; an answer is none.
+    /// Adds a line to the history, except for an answer.
     fn keep(&mut self, text: &str, edited: bool) {
         let is_answer = self.board.question.load(Relaxed) != 0 || edited;
-        // A history that cannot be kept is none.
+        // A history that cannot be stored is ignored.
         if !is_answer
             && self
                 .editor
@@ -345,7 +346,7 @@ impl ConditionalEventHandler for Keys {
             .get(0)
             .is_some_and(|key| *key == KeyEvent::from('\x1b'));
         if self.board.busy.load(Relaxed) {
-            // What is typed stays.
+            // The typed text stays.
             let _ = self.sender.send(if is_escape {
                 Typed::Stop
             } else {
@@ -361,10 +362,10 @@ impl ConditionalEventHandler for Keys {
     }
 }
 
-/// How the line looks.
+/// The appearance of the line.
 struct InputLine {
     board: Arc<Board>,
-    /// The commands, each with what it does.
+    /// The commands with their descriptions.
     commands: &'static [(&'static str, &'static str)],
 }
 
@@ -373,7 +374,7 @@ impl Helper for InputLine {}
 impl Hinter for InputLine {
     type Hint = String;
 
-    /// No hint: it is called with what is typed, which is good to know.
+    /// No hint: this callback is only used to track the typed text.
     fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
         self.board.typed(line);
         None

@@ -2,36 +2,36 @@
 
 use super::style::{Style, width_of, width_of_char};
 
-/// The number of bytes that an unfinished construct may hold rows back; then its mark stands for itself.
+/// The number of bytes for which an unfinished construct can delay rows; then its mark is literal.
 const MAX_OPEN: usize = 600;
 /// The largest number of bytes of an unfinished line of code.
 const MAX_CODE: usize = 8_192;
 /// The deepest indentation that is kept.
 const MAX_INDENT: usize = 12;
 
-/// Text that was not given out yet, and what it stands in.
+/// Text that was not emitted yet, and its context.
 #[derive(Debug)]
 pub(crate) struct Markdown {
     style: Style,
-    /// The line so far; what was given out of it is gone.
+    /// The line so far, without the emitted part.
     line: String,
     /// The fence that ends the block of code, within one.
     fence: Option<String>,
-    /// The line that goes on, after its first row.
+    /// The continued line, after its first row.
     goes_on: Option<Block>,
 }
 
-/// What kind of line it is: what stands before its rows, and how it is marked.
+/// The kind of a line: the prefix of its rows, and its style.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Block {
-    /// What stands before the first row.
+    /// The prefix of the first row.
     lead: String,
     /// The number of columns before the rows after the first.
     indent: usize,
     marks: Marks,
 }
 
-/// How characters are marked.
+/// The style of characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Marks {
     bold: bool,
@@ -40,7 +40,7 @@ struct Marks {
     dim: bool,
 }
 
-/// A character, its marks, those of what follows, and where its source ends.
+/// A character, its style, the style after it, and the end of its source.
 struct Cell {
     character: char,
     marks: Marks,
@@ -76,7 +76,7 @@ impl Markdown {
         rows
     }
 
-    /// Ends the text: everything is given out, and what comes next begins anew.
+    /// Ends the text: everything is emitted, and the state is reset.
     pub(crate) fn end(&mut self) -> String {
         let mut rows = String::new();
         if !self.line.is_empty() || self.goes_on.is_some() {
@@ -109,7 +109,7 @@ impl Markdown {
         self.goes_on = None;
     }
 
-    /// The line of a fence: nothing of it is shown where code has a colour.
+    /// The line of a fence: it is hidden if code has a color.
     fn fenced(&mut self, rows: &mut String) {
         if !self.style.is_coloured() {
             *rows += &format!("{}\n", self.line);
@@ -209,7 +209,7 @@ impl Markdown {
                 Some((length, Toggle::Open(closes))) => {
                     let is_closed = find(&rest[length..], closes);
                     if !is_closed && !is_whole && rest.len() < MAX_OPEN {
-                        // It may be closed by what comes.
+                        // It may be closed later.
                         return cells;
                     }
                     let next = if is_closed { now.toggled(closes) } else { now };
@@ -226,7 +226,7 @@ impl Markdown {
                 Some((length, Toggle::Close(closes))) => {
                     (now, at) = (now.toggled(closes), at + length);
                     if let Some(last) = cells.last_mut() {
-                        // The mark goes with what it closes.
+                        // The mark belongs to the construct that it closes.
                         (last.end, last.after) = (at, now);
                     }
                 }
@@ -250,7 +250,7 @@ enum Toggle {
     Close(&'static str),
 }
 
-/// The mark that a text begins with: its length, and what it does.
+/// The mark at the start of a text: its length, and its effect.
 fn mark_of(rest: &str, now: Marks, before: Option<char>) -> Option<(usize, Toggle)> {
     if now.code {
         return rest.starts_with('`').then_some((1, Toggle::Close("`")));
@@ -344,7 +344,7 @@ fn indent_of(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// The kind of a line, and the bytes of it that only say so.
+/// The kind of a line, and the length of its marker.
 fn block_of(line: &str) -> (Block, usize) {
     let blanks = indent_of(line);
     let (indent, bare) = (&line[..blanks.min(MAX_INDENT)], &line[blanks..]);
@@ -429,7 +429,7 @@ fn row_end(cells: &[Cell], width: usize) -> usize {
     for (at, cell) in cells.iter().enumerate() {
         if cell.character == ' ' {
             blank = Some(at + 1);
-            // A blank behind a full row is not shown.
+            // A blank after a full row is hidden.
             used += usize::from(used < width);
             continue;
         }

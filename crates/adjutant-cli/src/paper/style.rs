@@ -4,7 +4,7 @@ use std::env;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The width where the terminal tells none.
+/// The default width.
 const USUAL_WIDTH: usize = 80;
 /// The widest lines that are written: longer ones are hard to read.
 const MAX_WIDTH: usize = 100;
@@ -13,12 +13,12 @@ const MAX_WIDTH: usize = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
     is_coloured: bool,
-    /// The width, if it is not that of the terminal.
+    /// The width, if it differs from the terminal's.
     width: Option<usize>,
 }
 
 impl Style {
-    /// Marks as the environment wishes: nothing if `NO_COLOR` is set.
+    /// The style for the environment: none if `NO_COLOR` is set.
     pub(crate) fn of_terminal() -> Self {
         Self {
             is_coloured: env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()),

@@ -100,11 +100,11 @@ fn named<'a>(
     Ok(named)
 }
 
-/// Shows whole what is approved by these answers, and asks on a terminal whether that is meant, unless it was named by
-/// its digest.
+/// Prints the complete calls that these answers approve, and asks for a confirmation on a terminal, unless the answer
+/// contains the digest.
 ///
 /// # Errors
-/// `Usage` if something of it stays hidden, unless it is named by the digest that stands where it was shown whole.
+/// `Usage` if a part of it stays hidden, unless it is named by the digest from a complete display.
 pub(crate) fn show(
     named: &[String],
     root: Option<&Path>,
@@ -158,10 +158,10 @@ fn is_named(id: &str, pause: &Pause) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-/// The pause with this id, or the one whose id ends with it after a slash; with a digest, only if that was shown.
+/// The pause with this id, or whose id ends with it after a slash; with a digest, only if it matches.
 ///
 /// # Errors
-/// `Usage` if there is none, several, or another one than was shown.
+/// `Usage` if there is none, several, or a changed one.
 pub(crate) fn find<'a>(id: &str, pauses: &'a [Arc<Pause>]) -> Result<&'a Pause, Problem> {
     let Some((id, digits)) = digest_of(id) else {
         return by_id(id, pauses);

@@ -35,7 +35,7 @@ pub(crate) async fn export(args: &Export) -> Result<Exit, Problem> {
         let file = create(&args.file)?;
         let exported = into(&sessions, &log, file).await;
         if exported.is_err() {
-            // A part of a session is of no use to anyone.
+            // An incomplete session file is useless.
             let _ = fs::remove_file(&args.file);
         }
         exported?
@@ -123,7 +123,7 @@ fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// A new file, which nobody else may read.
+/// A new private file.
 fn create(path: &Path) -> Result<File, Problem> {
     private::file(OpenOptions::new().write(true).create_new(true))
         .open(path)

@@ -1,4 +1,4 @@
-//! Copies of sessions, with the files of their directories if that is wished.
+//! Copies of sessions, optionally with the files of their directories.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::{
 /// The largest number of files that a list of exceptions names.
 const MAX_NAMED: usize = 8;
 
-/// Copies a session, or its first records; and its files, if that is wished.
+/// Copies a session, or its first records; and its files, if requested.
 pub(crate) async fn fork(args: &Fork) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
@@ -58,7 +58,7 @@ pub(crate) async fn copy(
 ) -> Result<LogInfo, Problem> {
     let forked = sessions.fork(&from.log, until, to).await;
     let info = forked.map_err(|error| trouble::of_session(&error, &to.0))?;
-    // The labels stay the same: they tell what it is about, and which calls wait for approval.
+    // The labels are copied: they describe its subject, and the calls that need an approval.
     label(sessions, to, from.about.labels.iter().map(|label| &**label)).await?;
     Ok(info)
 }
@@ -78,8 +78,8 @@ async fn label<'l>(
         .map_err(|error| trouble::of_journal(&error))
 }
 
-/// Copies a session, or its first records, and its files into a new folder, as its agent had them then: the copy works
-/// there. Returns what is to be told of it, too.
+/// Copies a session, or its first records, and its files into a new folder, in their state at that time: the copy
+/// works there. Also returns the messages about it.
 ///
 /// # Errors
 /// `Usage` if the session has no directory, or the folder cannot be one for a copy; `Failed` if something cannot be copied.
@@ -101,7 +101,7 @@ pub(crate) async fn with_files(
     let files = files.map_err(|error| Problem::of(Exit::Usage, &error))?;
     let sessions = store.sessions();
     let history = undo::history(&*store.journal(), &from.log).await?;
-    // Without a directory of its own as long as the files are not there: nobody goes on with it in the other one.
+    // Without a directory until the files exist, so that it is not continued in the other one.
     let forked = sessions.fork(&from.log, at, to).await;
     let info = forked.map_err(|error| trouble::of_session(&error, &to.0))?;
     let copied = async {
@@ -140,7 +140,7 @@ pub(crate) async fn with_files(
     }
 }
 
-/// Says what was copied, and what the copy has not, or not as it was.
+/// Prints what was copied, and the missing or different parts.
 fn told(copied: &ForkedFiles, folder: &Path, commands: usize) -> Vec<String> {
     let [files, bytes] = [copied.files, copied.bytes].map(grouped);
     let place = plain::word(&plain::whole(&folder.to_string_lossy()));

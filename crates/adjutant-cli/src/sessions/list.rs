@@ -27,7 +27,7 @@ const MAX_ASKED: usize = 60;
 /// The heads of the columns.
 const HEADS: [&str; 4] = ["NAME", "CHANGED (UTC)", "RECORDS", "ABOUT"];
 
-/// Lists sessions on standard output, and tells how to go on.
+/// Lists sessions on standard output, and prints how to get the next page.
 pub(crate) async fn list(args: &List) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let query = LogQuery {
@@ -85,7 +85,7 @@ pub(crate) async fn look(sessions: &Sessions, logs: Vec<LogInfo>) -> Vec<Listed>
     listed
 }
 
-/// The options that the next page is asked for with too.
+/// The options that the next page needs too.
 fn options(args: &List) -> String {
     let mut options = String::new();
     for (name, value) in [("agent", &args.agent), ("label", &args.label)] {
@@ -184,7 +184,7 @@ fn json_of(pause: &Pause) -> Value {
     json!({ "pause": pause.id, "agent": pause.agent, "kind": pause.ask.kind, "tool": tool, "prompt": pause.ask.prompt })
 }
 
-/// The sessions as a table with heads; empty if there are none.
+/// The sessions as a table with headers; empty without any.
 pub(crate) fn table(listed: &[Listed]) -> String {
     if listed.is_empty() {
         return String::new();
@@ -247,7 +247,7 @@ fn about(Listed { info, open }: &Listed) -> String {
     plain::line(&parts.join(", "))
 }
 
-/// What a pause waits for, in a few words.
+/// The reason of a pause, in a few words.
 fn waits(pause: &Pause) -> String {
     let tool = pause.call.as_ref().map_or("", |call| call.name.as_str());
     let prompt = &pause.ask.prompt;
@@ -267,7 +267,7 @@ fn waits(pause: &Pause) -> String {
     }
 }
 
-/// Shows what a session was forked from, and all that was forked from it.
+/// Prints the original and all forks of a session.
 pub(crate) async fn tree(args: &Named) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let sessions = store.sessions();

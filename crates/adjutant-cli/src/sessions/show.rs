@@ -19,10 +19,10 @@ use crate::{
     trouble,
 };
 
-/// The time between two looks at a session that someone works in.
+/// The interval between two reads of an active session.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-/// Shows a session on standard output, and tells how to go on.
+/// Prints a session on standard output, and how to get the next page.
 pub(crate) async fn show(args: &Show) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
@@ -58,7 +58,7 @@ pub(crate) async fn show(args: &Show) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Shows everything behind a record, then what comes, until nobody works in the session any more.
+/// Prints everything after a record, then new records, until the session is idle.
 async fn follow(args: &Show, sessions: &Sessions, mut after: Seq) -> Result<Exit, Problem> {
     loop {
         let info = named::find(sessions, &args.name).await?;
@@ -66,7 +66,7 @@ async fn follow(args: &Show, sessions: &Sessions, mut after: Seq) -> Result<Exit
             let mut shown = sessions.show(&info.log);
             while let Some(shown) = shown.next().await {
                 let shown = shown.map_err(|error| trouble::of_journal(&error))?;
-                // A partial reply is told as the reply, once that is there.
+                // A partial reply is replaced with the reply, when it is complete.
                 let is_partial = info.is_owned && shown.kind == ShownKind::Heard;
                 if shown.seq > after
                     && shown.seq <= info.head

@@ -20,10 +20,10 @@ use crate::{
     trouble, under,
 };
 
-/// The time between two looks at what a session has come to.
+/// The interval between two reads of a session.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Asks whoever works in a session to stop.
+/// Requests the active run of a session to stop.
 pub(crate) async fn stop(args: &Stop) -> Result<Exit, Problem> {
     let later = format!("adjutant resume {}", plain::word(&args.name));
     post(
@@ -36,7 +36,7 @@ pub(crate) async fn stop(args: &Stop) -> Result<Exit, Problem> {
     .map(|_| Exit::Finished)
 }
 
-/// Says something to whoever works in a session, and waits for an answer if that is wished.
+/// Sends a message to the active run of a session, and waits for an answer if requested.
 pub(crate) async fn tell(args: &Tell) -> Result<Exit, Problem> {
     if args.text.trim().is_empty() {
         return Err(Problem::new(Exit::Usage, "nothing is said"));
@@ -70,15 +70,15 @@ pub(crate) async fn tell(args: &Tell) -> Result<Exit, Problem> {
     }
 }
 
-/// Something that was said to a session.
+/// A message that was posted to a session.
 struct Posted {
     store: Store,
     log: LogId,
-    /// The thread that it was said to; that of the first agent if none is named.
+    /// The thread of the receiver; by default, the first agent's.
     thread: Option<ThreadId>,
-    /// The newest record before it was said.
+    /// The newest record before the post.
     after: Seq,
-    /// True if somebody works in the session.
+    /// True if the session has a driver.
     is_heard: bool,
 }
 
@@ -121,7 +121,7 @@ async fn post(
 }
 
 impl Posted {
-    /// Waits for the first words that are said after the message was placed; none if the run, or its program, ends before.
+    /// Waits for the first text after the message was placed; `None` if the run, or its program, ends before.
     async fn answer(&self, content: &Entry) -> Result<Option<String>, Problem> {
         let (mut after, mut item, mut is_placed) = (self.after, None, false);
         loop {
@@ -141,7 +141,7 @@ impl Posted {
                     .as_ref()
                     .map_or_else(is_first, |thread| stamped.thread == *thread);
                 match &stamped.record {
-                    // The end of the first agent is that of all.
+                    // The end of the first agent ends the wait.
                     Record::Ended { .. } if is_asked || is_first() => return Ok(None),
                     _ if !is_asked => {}
                     Record::Queued {

@@ -15,7 +15,7 @@ use crate::{
     trouble,
 };
 
-/// The number of sessions that are asked for together.
+/// The number of sessions in one query.
 const PAGE: usize = 500;
 
 /// Checks one session, or all of them.
@@ -49,7 +49,7 @@ pub(crate) async fn verify(args: &Verify) -> Result<Exit, Problem> {
     }
 }
 
-/// Checks a session, and tells what came of it; another one may be sound if this one is not.
+/// Verifies a session, and prints the result; others can be valid if this one is not.
 async fn check(sessions: &Sessions, name: &str) -> Result<Exit, Problem> {
     let shown = plain::line(name);
     match sessions.verify(&id(name)).await {
@@ -76,7 +76,7 @@ async fn check(sessions: &Sessions, name: &str) -> Result<Exit, Problem> {
     }
 }
 
-/// Deletes sessions, when someone has said yes.
+/// Deletes sessions after a confirmation.
 pub(crate) async fn delete(args: &Delete) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
@@ -95,7 +95,7 @@ pub(crate) async fn delete(args: &Delete) -> Result<Exit, Problem> {
     for info in found {
         let name = &info.log.0;
         match sessions.delete(&info.log).await {
-            // It was named twice, or someone else has deleted it.
+            // It was named twice, or deleted by another process.
             Err(error) if error.kind == JournalErrorKind::Missing => {}
             deleted => {
                 deleted.map_err(|error| trouble::of_session(&error, name))?;
@@ -106,7 +106,7 @@ pub(crate) async fn delete(args: &Delete) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Asks at the terminal whether these sessions shall be deleted.
+/// Asks at the terminal for confirmation.
 fn consents(lines: &str) -> Result<bool, Problem> {
     if !consent::is_on_terminal() {
         let problem = Problem::new(
@@ -133,7 +133,7 @@ pub(crate) async fn rename(args: &Rename) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Adds and removes labels, and shows those that there are.
+/// Adds and removes labels, and prints the current ones.
 pub(crate) async fn label(args: &Label) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
@@ -177,7 +177,7 @@ pub(crate) async fn label(args: &Label) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Removes what nobody refers to any more.
+/// Removes unreferenced attachments.
 pub(crate) async fn sweep(at: &At) -> Result<Exit, Problem> {
     let swept = Store::find(at)
         .await?

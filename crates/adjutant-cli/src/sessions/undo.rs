@@ -40,7 +40,7 @@ async fn perform(args: &args::Undo) -> Result<Exit, Problem> {
         }
     };
     let directory = named::directory(&info)?.ok_or_else(|| {
-        // Whoever wrote the file of an imported session would choose what is changed.
+        // The author of an imported session would choose the files to change.
         Problem::new(
             Exit::Usage,
             format!("the session has no directory: {}", info.log),
@@ -72,17 +72,17 @@ async fn perform(args: &args::Undo) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Reads what a session tells of changed files.
+/// Reads the file changes of a session.
 pub(crate) async fn history(journal: &dyn Journal, log: &LogId) -> Result<FileHistory, Problem> {
     FileHistory::read(journal, log)
         .await
         .map_err(|error| trouble::of_journal(&error))
 }
 
-/// Puts files back as they were at a record, and returns those that are other than before, as they are told.
+/// Restores files to their state at a record, and returns the changed ones as messages.
 ///
 /// # Errors
-/// `Failed` if one was changed by somebody else since: nothing is changed then.
+/// `Failed` if one was changed by others since: nothing is changed then.
 pub(crate) fn restore(
     history: &FileHistory,
     store: &Store,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// The commands, each with what it does.
+/// The commands with their descriptions.
 pub(crate) const NAMES: [(&str, &str); 11] = [
     ("/help", "shows this"),
     (
@@ -38,13 +38,13 @@ pub(crate) const NAMES: [(&str, &str); 11] = [
     ("/quit", "leaves, like Ctrl-D; `adjutant -c` goes on"),
 ];
 
-/// What stands below the commands in the help.
+/// The text below the commands in the help.
 const KEYS: &str = "\
 While it works, what you type is read with its next request; Esc or Ctrl-C interrupts it.
 @path of an image (png, jpg, webp, gif) sends the image. Alt-Enter begins another line.
 What is asked is answered with y(es), n(o) and a reason, e(dit) or a(lways).";
 
-/// A command of a conversation, with what stands behind its name.
+/// A command of a conversation with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
     Help,
@@ -71,7 +71,7 @@ impl Command {
     /// Reads a line; none if it is a prompt.
     ///
     /// # Errors
-    /// What is wrong, if it looks like a command and is none.
+    /// The error, if it looks like a command but is invalid.
     pub(crate) fn read(line: &str) -> Option<Result<Self, String>> {
         let line = line.trim();
         let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -133,7 +133,7 @@ fn arguments(rest: &str) -> Result<BTreeMap<String, String>, String> {
     Ok(arguments)
 }
 
-/// Reads what stands behind `/fork`.
+/// Reads the arguments of `/fork`.
 fn fork(rest: &str) -> Result<Command, String> {
     let (name, files) = match rest.split_once("--files") {
         Some((name, folder)) => (name.trim(), Some(folder.trim())),

@@ -1,11 +1,11 @@
-//! What a call changes, in a few coloured lines: told from its arguments, so that it can be judged before it is done.
+//! The change of a call, in a few colored lines from its arguments, so that it can be judged in advance.
 
 use adjutant::llm::CallResult;
 use serde_json::{Map, Value};
 
 use crate::{paper::style::Style, plain};
 
-/// The largest number of lines that are shown of a change that nobody is asked about.
+/// The largest number of lines of a change without a question.
 const MAX_LINES: usize = 24;
 
 /// The change that a call would make, as lines that hold all of its arguments; none if it is no change of a text.
@@ -50,7 +50,7 @@ pub(crate) fn of_call(tool: &str, args: &str) -> Option<Vec<String>> {
     })
 }
 
-/// The change that a call has made, as its result tells it.
+/// The change that a call has made, from its result.
 pub(crate) fn of_result(result: &CallResult) -> Option<Vec<String>> {
     let diff = result.details.get("diff").and_then(Value::as_str)?;
     Some(signed("", diff)).filter(|_| !diff.is_empty())
@@ -71,7 +71,7 @@ fn signed(sign: &str, text: &str) -> Vec<String> {
     lines
 }
 
-/// Old and new lines; those that begin or end both stand once.
+/// Old and new lines; common lines at the start and end appear once.
 fn changed(old: &[String], new: &[String]) -> Vec<String> {
     let same = |(one, other): &(&String, &String)| one[1..] == other[1..];
     let head = old.iter().zip(new).take_while(same).count();

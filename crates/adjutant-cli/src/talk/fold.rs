@@ -1,4 +1,4 @@
-//! `/compact`: what was said is folded before the next request, because the person wishes it.
+//! `/compact`: the conversation is compacted before the next request, on the user's request.
 
 use std::sync::{
     Arc,
@@ -14,7 +14,7 @@ use async_trait::async_trait;
 /// The number of tokens of the newest entries that stay.
 const KEEP: u64 = 2_000;
 
-/// Folds once each time that it is wished.
+/// Compacts once for each request.
 #[derive(Debug)]
 pub(crate) struct Fold {
     wished: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! A stretch of a conversation: prompts to one agent in one session, until another one is wished.
+//! A stretch of a conversation: prompts to one agent in one session, until another one is selected.
 
 use std::{
     collections::BTreeMap,
@@ -49,7 +49,7 @@ const TICK: Duration = Duration::from_millis(500);
 /// The number of sessions that are listed.
 const MAX_LISTED: usize = 20;
 
-/// What follows a stretch.
+/// The next step after a stretch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The end.
@@ -65,14 +65,14 @@ pub(crate) struct Stretch<'s, 'a, 'h> {
     talk: &'s mut Talk<'a>,
     job: &'s Job<'h>,
     asked: mpsc::UnboundedReceiver<Question>,
-    /// Set to fold what was said.
+    /// Set to request compaction.
     wished: Arc<AtomicBool>,
     questions: Questions,
     input: &'s mut Input,
     screen: &'s mut Screen,
-    /// True once the person has said that they leave.
+    /// True if the user has requested to leave.
     leaves: bool,
-    /// How often it was wished that this run stops.
+    /// The number of stop requests for this run.
     stops: u32,
 }
 
@@ -143,7 +143,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         self.screen.insist(problem.to_string().trim_end());
     }
 
-    /// Follows a run to its end, and says how it ended.
+    /// Follows a run to its end, and prints how it ended.
     async fn run(&mut self, running: Result<Running, adjutant::Error>) {
         (self.talk.undone, self.stops) = (None, 0);
         if let Some(about) = self.talk.about.take() {
@@ -189,7 +189,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         self.talk.took = Some(self.talk.took.map_or(took, |all| all.and(took)));
     }
 
-    /// Shows what happens, takes what is typed meanwhile.
+    /// Prints events, and processes typed lines in the meantime.
     async fn follow(
         &mut self,
         mut running: Running,
@@ -228,14 +228,14 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     }
 
     fn show(&mut self, event: &Event, view: &mut View) {
-        // What is printed above the line cannot fail.
+        // Printing above the line cannot fail.
         let _ = view.write_lines(event, self.screen);
         let Some(paper) = self.screen.paper() else {
             return;
         };
         match &event.kind {
             EventKind::ReplyFinished { .. } if event.who.depth == 0 => paper.end(),
-            // What was asked about was shown already.
+            // A call with a question was displayed already.
             EventKind::ToolFinished { call, result, .. } if !self.questions.was_asked(*call) => {
                 if let Some(lines) = diff::of_result(result) {
                     paper.print(diff::shown(&lines, false, paper.style));
@@ -245,7 +245,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         }
     }
 
-    /// Takes what is typed while a run is at work: an answer, a message to it, or the wish that it stops.
+    /// Processes a line that is typed during a run: an answer, a message to it, or a stop request.
     fn typed(&mut self, typed: Typed, running: &Running) {
         let (text, answers, edited) = match typed {
             Typed::Line {
@@ -313,7 +313,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         }
     }
 
-    /// Does what a command says, and returns what follows the stretch, if it ends with that.
+    /// Executes a command, and returns the next step, if it ends the stretch.
     async fn command(&mut self, command: Command) -> Result<Option<Next>, Problem> {
         match command {
             Command::Help => self.screen.tell(&command::help()),
@@ -348,7 +348,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         Ok(None)
     }
 
-    /// Goes on in a copy of the session, in a copy of its files if that is wished.
+    /// Continues in a copy of the session, with a copy of its files if requested.
     async fn fork(&mut self, name: String, files: Option<&Path>) -> Result<Next, Problem> {
         let to = if name.is_empty() {
             run::new_name(self.talk.root())
@@ -376,7 +376,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         Ok(Next::Again)
     }
 
-    /// Puts back what was changed since the last prompt that is not taken back yet, and lets the model know.
+    /// Undoes the changes since the last prompt that is not undone yet, and notifies the model.
     async fn undo(&mut self) -> Result<(), Problem> {
         let (store, files) = (&self.talk.store, &self.job.hands.files);
         let history = undo::history(&*store.journal(), &self.talk.name).await?;
@@ -427,7 +427,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         }
     }
 
-    /// Shows the rules, with where each was said, and what the sandbox holds.
+    /// Prints the rules with their sources, and the protections of the sandbox.
     fn rules(&self) {
         let rules = &self.job.hands.rules;
         self.screen.tell(&format!("mode: {}", rules.current_mode()));
@@ -439,7 +439,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             .tell(self.job.hands.sandbox.report().to_string().trim_end());
     }
 
-    /// Shows the servers, with what they offer.
+    /// Prints the servers, with their tools, prompts and resources.
     async fn servers(&self) {
         let servers = &self.job.hands.servers;
         if servers.all.is_empty() {
@@ -470,7 +470,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         }
     }
 
-    /// Says what a prompt of a server says.
+    /// Sends a prompt of a server.
     async fn say(
         &mut self,
         server: &str,

@@ -27,7 +27,7 @@ use crate::{
 
 /// The ending of the names of further manifests.
 const MORE: &str = ".agent.yaml";
-/// The depth to which folders are looked through for what they hold.
+/// The depth to which folders are searched.
 const MAX_DEPTH: usize = 32;
 
 /// The manifests of a directory: the one, then the further ones by their names.
@@ -57,10 +57,10 @@ pub(crate) fn manifests(directory: &Path) -> Result<Vec<PathBuf>, Problem> {
         .collect())
 }
 
-/// Makes the agents that are not there yet; they should run. Those that are there and were changed are updated, or made anew
-/// if that is wished.
+/// Creates the missing agents, which should run. Existing ones with changes are updated, or created again if
+/// requested.
 ///
-/// What they want, and what those want that will run and were there before, is asked for before anything is made.
+/// Their permissions, and those of existing ones that will run, are confirmed before anything is created.
 pub(super) async fn make(
     args: &Up,
     place: &AgentFolder,
@@ -82,7 +82,7 @@ pub(super) async fn make(
     let (mut made, mut updated) = (Vec::new(), Vec::new());
     let mut names = BTreeMap::new();
     for file in files {
-        // What it is to begin with is read before its manifest: who changes that meanwhile has read a newer one.
+        // Its next version is read before its manifest: a concurrent change has then read a newer one.
         let next: BTreeMap<_, _> = there
             .iter()
             .map(|entry| (&entry.name, update::next(entry)))
@@ -159,7 +159,7 @@ pub(super) async fn make(
     Ok(())
 }
 
-/// The problem that two manifests are for one agent: which one it is made of, nobody could say.
+/// The problem of two manifests with the same name, so that the choice would be ambiguous.
 fn of_one_name(name: &str, one: &Path, other: &Path) -> Problem {
     let text = format!(
         "two manifests describe the agent {name}: {} and {}",
@@ -171,7 +171,7 @@ fn of_one_name(name: &str, one: &Path, other: &Path) -> Problem {
     )
 }
 
-/// Updates an agent whose manifest or files were changed; one that cannot be updated stays as it is.
+/// Updates an agent whose manifest or files were changed; one that cannot be updated stays unchanged.
 async fn renew(
     place: &AgentFolder,
     (entry, next): (&Entry, &Resolved),
@@ -187,7 +187,7 @@ async fn renew(
         Ok(changes) if changes.is_empty() => {}
         Ok(changes) => {
             update::show(entry, &changes, |line| screen.tell(line));
-            // One that runs was left running by another operator: it is begun anew with the update.
+            // An agent left running by another operator: it is restarted with the update.
             if place
                 .home
                 .desired(entry.id)
@@ -211,7 +211,7 @@ async fn renew(
     Ok(())
 }
 
-/// Says what is destroyed with agents that are made anew, and asks for it.
+/// Prints the data that is destroyed when agents are created again, and asks for a confirmation.
 fn agreed(args: &Up, place: &AgentFolder, gone: &[&Entry], screen: &Screen) -> Result<(), Problem> {
     for entry in gone {
         let [state, work] = [entry.workspace.state(), entry.workspace.work()]

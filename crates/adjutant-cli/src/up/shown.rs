@@ -51,7 +51,7 @@ pub(super) async fn show(
     }
 }
 
-/// Returns the line that tells of a notice; beside a table, only of one that is not in it.
+/// Returns the line for a notice; next to a table, only for one that is not in it.
 fn line(notice: &Notice, is_live: bool) -> Option<String> {
     let text = match notice {
         Notice::Status { .. } | Notice::Waiting { .. } if is_live => return None,
@@ -89,7 +89,7 @@ fn line(notice: &Notice, is_live: bool) -> Option<String> {
     Some(plain::line(&text))
 }
 
-/// The lines of the table: how many run, then those that matter most.
+/// The lines of the table: the number of running agents, then the most important ones.
 fn rows(rows: &[AgentRow]) -> Vec<String> {
     let up = rows.iter().filter(|row| row.status.is_up()).count();
     let mut lines = vec![format!("{up} of {} agents ready; Ctrl-C ends", rows.len())];

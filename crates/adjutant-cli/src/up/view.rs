@@ -36,7 +36,7 @@ use crate::{
     work::work,
 };
 
-/// The name of the store among what is shown.
+/// The name of the store in the view.
 const STORE: &str = "store";
 /// The time that a browser has to read the file that leads it to the page.
 const OPENS_WITHIN: Duration = Duration::from_secs(10);
@@ -99,7 +99,7 @@ async fn agents(args: &args::ViewPage) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Tells the address of the page, and opens it where somebody looks on.
+/// Prints the address of the page, and opens it for a user at a terminal.
 fn shown(url: &str, no_open: bool) -> Result<Option<Opener>, Problem> {
     write(&format!("{url}\n"))?;
     Ok((!no_open && io::stdout().is_terminal())
@@ -107,7 +107,7 @@ fn shown(url: &str, no_open: bool) -> Result<Option<Opener>, Problem> {
         .flatten())
 }
 
-/// The sessions of a store, with the files of those that have a directory here.
+/// The sessions of a store, with the files of those with a local directory.
 pub(crate) fn prompter(store: &Store) -> StoredPrompter {
     let prompter = match store.opened().due_work() {
         Ok(due) => StoredPrompter::of_workers(due),
@@ -132,7 +132,7 @@ fn restoring(store: &Store, info: &LogInfo) -> Result<(Undo, Files), Error> {
 }
 
 impl Opener {
-    /// Opens an address in the browser of whoever sits there; none if nobody seems to.
+    /// Opens an address in the user's browser; `None` without a desktop.
     fn open(url: &str) -> Option<Self> {
         let program = match env::consts::OS {
             "macos" => "open",
