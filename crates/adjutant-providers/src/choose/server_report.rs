@@ -108,7 +108,9 @@ impl<'a> Listing<'a> {
                 vec![(self.base_url.to_owned(), format!("/v1beta/models/{name}"))]
             }
             (_, WireKind::Chat | WireKind::Responses) => {
-                vec![(self.base_url.to_owned(), "/models".to_owned())]
+                let base_url = self.base_url.trim().trim_end_matches('/');
+                let base_url = self.provider.complete_address(base_url);
+                vec![(base_url.into_owned(), "/models".to_owned())]
             }
             (_, WireKind::Foreign(_)) => Vec::new(),
         }

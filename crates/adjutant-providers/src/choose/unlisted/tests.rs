@@ -97,7 +97,23 @@ fn list(entry: serde_json::Value) -> String {
 #[tokio::test]
 async fn limits_are_those_that_the_server_reports() {
     type Row<'a> = (&'a str, &'static str, &'a str, &'a str, String, (u64, u64));
-    let rows: [Row<'_>; 15] = [
+    let rows: [Row<'_>; 17] = [
+        (
+            "vllm/qwen3",
+            "VLLM_BASE_URL",
+            "",
+            "/v1/models",
+            list(json!({"id": "qwen3", "max_model_len": 32_768})),
+            (32_768, 0),
+        ),
+        (
+            "vllm/qwen3",
+            "VLLM_BASE_URL",
+            "/",
+            "/v1/models",
+            list(json!({"id": "qwen3", "max_model_len": 32_768})),
+            (32_768, 0),
+        ),
         (
             "vllm/qwen3",
             "VLLM_BASE_URL",
