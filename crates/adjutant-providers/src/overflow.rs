@@ -69,6 +69,12 @@ const OVERFLOW: &[Sign] = &[
     text(&["greater than the context length"]),
     text(&["trying to keep the first", "context length of only"]),
     text(&["reached context length of", "with this model"]),
+    // LM Studio: anomalyco/opencode 11141 and lmstudio-ai/lmstudio-bug-tracker 2256, 2026.
+    text(&["cannot truncate prompt", "n_ctx"]),
+    // SiliconFlow: langgenius/dify 19394, 2025-05.
+    text(&["must be less than max_seq_len"]),
+    // tabbyAPI: SillyTavern/SillyTavern 3543, 2025-02.
+    text(&["greater than max_seq_len"]),
     // Ollama, also for embeddings.
     text(&["prompt too long; exceeded"]),
     text(&["exceeds the context length"]),
@@ -93,6 +99,8 @@ const OVERFLOW: &[Sign] = &[
     code("3051"),
     // Cohere and others. These texts mean the window only in a refused request, not in a server error.
     text(&["maximum context length"]),
+    text(&["exceeds", "context window"]),
+    text(&["exceeds", "context length"]),
     text(&["too many tokens"]),
     text(&["token limit exceeded"]),
     text(&["400 (no body)"]),
@@ -101,7 +109,7 @@ const OVERFLOW: &[Sign] = &[
     text(&["413 status code (no body)"]),
 ];
 /// The number of signs at the end of the list that count only where the request is to blame.
-const VAGUE: usize = 7;
+const VAGUE: usize = 9;
 
 /// Texts that resemble an overflow but are other errors.
 const NO_OVERFLOW: &[&str] = &[
@@ -116,6 +124,11 @@ const RATE: &[&str] = &["per min", "per day", "please wait"];
 ///
 /// Source: Groq's "Request too large for model … on tokens per minute", console.groq.com/docs/rate-limits, 2026-11.
 const CONVERSATION: &[&str] = &["token", "context", "prompt", "message", "requested"];
+
+/// The reason to stop at the end of the context window, of Anthropic and Z.ai.
+///
+/// Source: "Handling stop reasons", platform.claude.com, and "Chat Completion", docs.z.ai, 2026-11.
+const WINDOW_STOP: &str = "model_context_window_exceeded";
 
 /// True if a refusal means that the request was too long; `text` is in lower case.
 pub(crate) fn is_overflow(status: Option<u16>, text: &str, codes: &[String]) -> bool {
@@ -152,6 +165,8 @@ const BEFORE_LIMIT: &[&str] = &[
     "maximum model length",
     "maximum number of tokens allowed",
     "max_model_len",
+    "max_seq_len",
+    "n_ctx",
     "max input tokens",
     "input length should be",
     "must be <=",
@@ -263,10 +278,20 @@ fn counts(text: &str) -> impl Iterator<Item = (usize, u64)> {
 ///
 /// Source: what Xiaomi's MiMo does, as the pi project found, 2026-08.
 pub(crate) fn silent(info: &ModelInfo, reply: &Reply) -> Option<Error> {
+    if reply.stop != FinishReason::Length {
+        return None;
+    }
+    if reply.raw_stop.as_deref() == Some(WINDOW_STOP) && reply.blocks.is_empty() {
+        let text = format!("{} stopped at its context window before it wrote", info.id);
+        return Some(
+            Error::new(ErrorKind::Overflow, text)
+                .with(|it| it.overflow = Some(Overflow::default())),
+        );
+    }
     let input = reply.usage.input();
     let window = info.window()?;
     let full = u128::from(input) * 100 >= u128::from(window) * 99;
-    if reply.stop != FinishReason::Length || reply.usage.output > 0 || !full {
+    if reply.usage.output > 0 || !full {
         return None;
     }
     Some(error(info, input))

@@ -215,6 +215,10 @@ impl Splitter {
             (&mut self.data, value)
         } else if let Some(value) = text.strip_prefix(b"event:") {
             (&mut self.event, value)
+        } else if self.data.is_none() && text.starts_with(b"error: {") {
+            // llama-server wrote its errors as a field until 2025-10: `server_sent_event` in `tools/server/utils.hpp`.
+            self.event = Some(line.start..line.start + "error".len());
+            (&mut self.data, &text["error:".len()..])
         } else {
             self.odd = true;
             return;

@@ -4,7 +4,7 @@
 use super::*;
 
 /// Each vendor, its text, how much was asked for, and how much fits.
-const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 55] = [
+const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 60] = [
     ("others", "context length exceeded", None, None),
     (
         "anthropic",
@@ -303,6 +303,36 @@ const TEXTS: [(&str, &str, Option<u64>, Option<u64>); 55] = [
         Some(32_768),
     ),
     (
+        "lm studio",
+        "Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)",
+        Some(15_028),
+        Some(7_424),
+    ),
+    (
+        "siliconflow",
+        "length of prompt_tokens (57535) must be less than max_seq_len (32768).",
+        Some(57_535),
+        Some(32_768),
+    ),
+    (
+        "tabby",
+        "Request length 71599 + 2048 is greater than max_seq_len 65536",
+        Some(71_599),
+        Some(65_536),
+    ),
+    (
+        "others",
+        "Input exceeds the model's context window",
+        None,
+        None,
+    ),
+    (
+        "others",
+        "the prompt exceeds the model context length 8192 with 9000 tokens",
+        Some(9_000),
+        Some(8_192),
+    ),
+    (
         "volcengine",
         "Total tokens of image and text exceed max message tokens.",
         None,
@@ -409,6 +439,15 @@ fn silent_is_an_overflow_when_nothing_was_said_at_a_full_window() {
     );
     reply.usage.output = 1;
     assert_eq!(silent(&info, &reply), None);
+    let stop = |reply: &Reply| Reply {
+        raw_stop: Some("model_context_window_exceeded".into()),
+        ..reply.clone()
+    };
+    let kind = |reply: &Reply| silent(&info, reply).map(|error| error.kind());
+    assert_eq!(kind(&stop(&reply)), Some(ErrorKind::Overflow));
+    let mut cut = stop(&reply);
+    cut.blocks = [adjutant_llm::Block::text("half").into()].into();
+    assert_eq!(kind(&cut), None);
     reply.usage.cache_read = 12;
     assert!(ignored(&info, &reply).is_some());
 }

@@ -57,6 +57,14 @@ fn next_lends_events_when_they_are_plain() {
 }
 
 #[test]
+fn next_lends_an_error_when_it_is_a_field() {
+    check(
+        "data: {\"a\":1}\n\nerror: {\"code\":400}\n\n",
+        &[("", "{\"a\":1}"), ("error", "{\"code\":400}")],
+    );
+}
+
+#[test]
 fn next_takes_every_line_end_when_they_are_mixed() {
     check(
         "event: a\r\ndata: 1\r\n\r\ndata: 2\r\n\r\n",
