@@ -39,7 +39,7 @@ pub(crate) fn line(error: &Error) -> String {
 }
 
 impl AgentFiles {
-    /// The agents for a directory: those of the named folders, else its own.
+    /// The agents for a directory: from the named folders, else its own.
     ///
     /// # Errors
     /// `Usage` if a named folder does not exist, or contains too many.

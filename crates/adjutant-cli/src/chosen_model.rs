@@ -41,7 +41,7 @@ pub(crate) struct ChosenModel {
 enum Others {
     /// They are chosen, and tried again so often.
     Chosen(Box<Models>, u32),
-    /// There is one model for all: a cassette, or one that is never called.
+    /// There is one model for all: a cassette, or a model without calls.
     Same,
     /// They could not be written down.
     Unrecorded,

@@ -113,7 +113,7 @@ fn write(
     Ok(())
 }
 
-/// Lists the differences between today's requests and those of the log.
+/// Lists the differences between today's requests and the log's.
 async fn check(
     args: &mut Replay,
     info: &LogInfo,

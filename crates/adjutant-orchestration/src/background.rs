@@ -35,7 +35,7 @@ const DEFAULT_MAX_READ: usize = 32;
 /// Each session has its own tasks. They belong to the run that launched them and end with it; their results stay
 /// until they are read. When a run is resumed in another program, its active tasks continue, and its agent is
 /// notified of them before its next request. When a task has ended, its agent gets a message after the current turn,
-/// unless it has read the result by then. Events of the tasks are those of subagents, plus `background.launched` and
+/// unless it has read the result by then. Tasks have the events of subagents, plus `background.launched` and
 /// `background.ended` of the application.
 #[derive(Debug, Clone)]
 pub struct Background {

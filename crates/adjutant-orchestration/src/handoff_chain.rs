@@ -29,7 +29,7 @@ const MAX_TARGETS: usize = 64;
 
 /// Agents that pass one conversation to each other, with tools of their own for it: `transfer_to_<name>`.
 ///
-/// The complete history stays, in one session; prompt, tools, hooks and limits are those of the current agent. The
+/// The complete history stays, in one session; prompt, tools, hooks and limits come from the current agent. The
 /// current agent also answers the next prompt, in any program: handoffs are part of the history. After a number of
 /// handoffs without an answer further ones are refused, and the current agent must answer. Cheap to clone.
 ///

@@ -4,7 +4,7 @@ use std::{borrow::Cow, error::Error};
 
 use adjutant_agent::sections::SectionKind;
 
-/// The tags that are escaped in addition to those of sections.
+/// The tags that are escaped in addition to the tags of sections.
 const TAGS: [&str; 5] = [
     "prior_reflections",
     "reflection",

@@ -59,7 +59,7 @@ struct ControlSite {
 /// The served agents.
 #[derive(Clone)]
 enum ServedAgents {
-    /// Those of a supervisor, which can change.
+    /// A supervisor's agents, which can change.
     Supervised(Table),
     /// Given ones, which are ready.
     Given(Arc<[(AgentRow, Arc<dyn Prompter>)]>),

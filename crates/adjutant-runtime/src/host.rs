@@ -226,7 +226,7 @@ fn start_of_environment() -> Result<Uuid, Error> {
 /// goes into a core dump.
 ///
 /// A program that runs agents in its own process must call it first. It only has an effect on Linux, and none for
-/// processes that can access any other one, such as those of an unrestricted root.
+/// processes that can access any other one, such as processes of an unrestricted root.
 ///
 /// Source: ptrace(2), section on access mode checking, 2026-01-04.
 pub fn hide_memory() {

@@ -67,8 +67,7 @@ pub const EXAMPLE: &str = include_str!("manifest/example.yaml");
 
 /// One manifest, as it is meant: after `extends`, includes and variables.
 ///
-/// In a file with a single agent, its fields can be next to those of the manifest; here it is the only one of
-/// `agents`. With several agents, `entry_agent` names the one that gets prompts.
+/// In a file with a single agent, its fields can be next to the manifest's fields; here it is the only one of `agents`. With several agents, `entry_agent` names the receiver of prompts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]

@@ -153,7 +153,7 @@ mod linux {
             .any(|entry| entry == mark.0.as_bytes())
     }
 
-    /// True if its command line is that of the host of a folder, with any program.
+    /// True if its command line is the command of a folder's host, with any program.
     pub(super) fn serves(id: Pid, folder: &Path) -> bool {
         let line = words(id, "cmdline");
         let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();

@@ -87,7 +87,7 @@ pub trait Prompter: Send + Sync {
     /// `Missing` if there is no such session, `Conflict` if no run of it waits, `Invalid` if the answers do not fit.
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error>;
 
-    /// The open pauses, session by session: those that need an external answer.
+    /// The open pauses, session by session, which need an external answer.
     ///
     /// # Errors
     /// `Missing` if the named session does not exist, `Conflict` if a run of it is active.
@@ -119,7 +119,7 @@ pub trait Prompter: Send + Sync {
     /// stop, `Invalid` if a message is empty.
     async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error>;
 
-    /// The events of a session after a record, from its log, then those of the active run until it ends or waits;
+    /// The events of a session after a record, from its log, then the events of the active run until it ends or waits;
     /// without a number, from now on. Dropping the stream does not affect the run.
     ///
     /// # Errors
@@ -241,7 +241,7 @@ pub struct UndoRequest {
 pub struct Undone {
     /// The files that are other than before, from the folder of the session.
     pub files: Vec<String>,
-    /// A note about changes that were not undone, such as those of commands.
+    /// A note about changes that were not undone, such as changes by commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncovered: Option<String>,
 }

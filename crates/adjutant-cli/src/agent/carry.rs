@@ -153,7 +153,7 @@ pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
         Ok(imported) => imported,
         Err(error) => {
             consent.ask_for(&error)?;
-            // The file may have been replaced by one that the user has not seen.
+            // The file may have been replaced by a file unknown to the user.
             import().await?.map_err(|error| of_runtime(&error))?
         }
     };

@@ -59,7 +59,7 @@ impl AgentStanding {
         } else if is_hosted {
             match asked(entry).await {
                 Ok(status) => standing.status = status,
-                // A second attempt: a busy process answers late. One that refuses is about to end.
+                // A second attempt: a busy process answers late. A refusing process is about to end.
                 Err(NoAnswer::InTime) if standing.status.is_up() => match asked(entry).await {
                     Ok(status) => standing.status = status,
                     Err(NoAnswer::InTime) if workspace.is_hosted().unwrap_or(false) => {

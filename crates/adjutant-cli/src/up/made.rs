@@ -60,7 +60,7 @@ pub(crate) fn manifests(directory: &Path) -> Result<Vec<PathBuf>, Problem> {
 /// Creates the missing agents, which should run. Existing ones with changes are updated, or created again if
 /// requested.
 ///
-/// Their permissions, and those of existing ones that will run, are confirmed before anything is created.
+/// Their permissions, and the permissions of existing ones that will run, are confirmed before anything is created.
 pub(super) async fn make(
     args: &Up,
     place: &AgentFolder,
@@ -171,7 +171,7 @@ fn of_one_name(name: &str, one: &Path, other: &Path) -> Problem {
     )
 }
 
-/// Updates an agent whose manifest or files were changed; one that cannot be updated stays unchanged.
+/// Updates an agent whose manifest or files were changed; a failure leaves it unchanged.
 async fn renew(
     place: &AgentFolder,
     (entry, next): (&Entry, &Resolved),

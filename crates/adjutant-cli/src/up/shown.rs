@@ -51,7 +51,7 @@ pub(super) async fn show(
     }
 }
 
-/// Returns the line for a notice; next to a table, only for one that is not in it.
+/// Returns the line for a notice; next to a table, only if it is not in the table.
 fn line(notice: &Notice, is_live: bool) -> Option<String> {
     let text = match notice {
         Notice::Status { .. } | Notice::Waiting { .. } if is_live => return None,

@@ -1,5 +1,4 @@
-//! The part of a conversation that an agent sees after a takeover: edits of its view, recorded like those of every
-//! effect.
+//! The part of a conversation that an agent sees after a takeover: edits of its view, recorded like the edits of every effect.
 
 use std::sync::Arc;
 

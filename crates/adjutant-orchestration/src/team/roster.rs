@@ -122,7 +122,7 @@ impl Roster {
         Self::with(plan, lead, State::default())
     }
 
-    /// The roster of the run after one that this program has seen: its members can get a new task.
+    /// The roster of the run after a known one: its members can get a new task.
     pub(super) fn after(&self) -> Arc<Self> {
         let before = self.state();
         let mut members = before.members.clone();
@@ -234,7 +234,7 @@ impl Roster {
         self.state().line.clone()
     }
 
-    /// Returns the report on all agents, including those of earlier runs.
+    /// Returns the report on all agents, including members of earlier runs.
     pub(super) fn report(&self) -> TeamReport {
         self.report_of(&self.state(), |_| true)
     }

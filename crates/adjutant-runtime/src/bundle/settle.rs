@@ -67,7 +67,7 @@ pub(super) fn settle(
         set(manifest, options)?;
     }
     manifest.name = name.into();
-    // There is one manifest, the one that runs; its needs are derived from it, not from data next to it.
+    // There is only the manifest that runs; its needs are derived from it, not from data next to it.
     made.resolved.needs = needs(manifest);
     let tools = pinned(manifest, folder)?;
     let is_copy =
@@ -87,7 +87,7 @@ pub(super) fn settle(
     )
 }
 
-/// Moves the folders of toolboxes below the one that replaces the manifest's.
+/// Moves the folders of toolboxes below the replacement of the manifest's folder.
 fn roots(manifest: &mut Manifest, root: &Path) -> Result<(), Error> {
     let root = root.canonicalize().map_err(|error| {
         Error::new(

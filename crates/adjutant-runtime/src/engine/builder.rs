@@ -156,7 +156,7 @@ impl EngineBuilder {
     }
 
     /// Adds a toolbox like [`toolbox`](Self::toolbox), with possibly too many tools to list: an agent then finds them
-    /// with the tool `find_tools`, like those of a manifest's servers.
+    /// with the tool `find_tools`, like the tools of a manifest's servers.
     pub fn server(mut self, name: impl Into<Arc<str>>, toolbox: impl Toolbox + 'static) -> Self {
         let name = name.into();
         self.many.insert(Arc::clone(&name));

@@ -166,7 +166,7 @@ impl Member {
         Ok(())
     }
 
-    /// Its own tools, under its rules, for other callers; without those that depend on its runs and subagents.
+    /// Its own tools, under its rules, for other callers; without tools that depend on its runs and subagents.
     pub(super) fn offered(&self) -> Arc<dyn Toolbox> {
         let mut all = Composite::new(Arc::clone(&self.spec.name));
         for piece in &self.toolboxes {

@@ -288,7 +288,7 @@ async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> 
     ask().await
 }
 
-/// The newest run of a session from its start, or the one that starts with the posts.
+/// The newest run of a session from its start, or the next one, which starts with the posts.
 async fn again(
     prompter: Arc<dyn Prompter>,
     session: &str,

@@ -27,7 +27,7 @@ pub(super) struct ManifestTree {
     pub(super) sources: Vec<PathBuf>,
 }
 
-/// Reads a manifest; a given text replaces that of the file.
+/// Reads a manifest; a given text replaces the file's.
 pub(super) fn load(
     path: &Path,
     text: Option<&str>,

@@ -149,7 +149,7 @@ fn agent(path: &Path, shown: String, by: &Mark, problems: &mut Problems) -> Opti
     read.map_err(|problem| problems.push(problem)).ok()
 }
 
-/// The fields of an agent's file, with those that the file implies: its name, and its text.
+/// The fields of an agent's file, with implied ones: its name, and its text.
 fn node(text: &str, path: &Path, source: &Arc<Source>) -> Result<Node, Problem> {
     let whole = Mark {
         source: Arc::clone(source),
@@ -159,7 +159,7 @@ fn node(text: &str, path: &Path, source: &Arc<Source>) -> Result<Node, Problem> 
     let (front, instructions) =
         Definition::split(text).map_err(|error| Problem::new(&whole, error.message()))?;
     let mut node = yaml::read(&front, source, yaml::AGENT)?;
-    // A file has only the fields of a definition; their values are checked with those of the manifest.
+    // A file has only the fields of a definition; their values are checked with the manifest's.
     read::one::<Definition>(&node)?;
     node.mark = whole.clone();
     let Some(map) = node.as_map_mut() else {

@@ -19,7 +19,7 @@ pub(crate) struct ProgramMut<'a> {
 }
 
 impl Manifest {
-    /// Each program, except those that are only in a variable.
+    /// Each program, unless it is only in a variable.
     pub(crate) fn programs_mut(&mut self) -> impl Iterator<Item = ProgramMut<'_>> {
         let tools = self.process_tools.iter_mut().map(|tool| ProgramMut {
             whose: format!("the tool {}", tool.name),

@@ -34,7 +34,7 @@ pub(super) const MANIFEST_FIELDS: [&str; 21] = [
     "environment",
     "budget",
 ];
-/// The fields of an agent that are permitted next to those of a manifest.
+/// The fields of an agent that are permitted next to the manifest's.
 pub(super) const AGENT_FIELDS: [&str; 24] = [
     "model",
     "options",

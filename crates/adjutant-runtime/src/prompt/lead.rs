@@ -195,7 +195,7 @@ impl Lead {
         })
     }
 
-    /// True if there is a run to continue: one that waits, or one that a crash interrupted.
+    /// True if there is a run to continue, which waits, or was interrupted by a crash.
     pub(super) async fn waits(&self, answers: &[Answered]) -> Result<bool, Error> {
         match self {
             Lead::Agent(agent) => opened(agent).await,

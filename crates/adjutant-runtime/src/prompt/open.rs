@@ -43,7 +43,7 @@ pub(super) enum OpenState {
 }
 
 impl OpenRuns {
-    /// From now on, stores them in a file, and returns those that were interrupted when the previous program ended,
+    /// From now on, stores them in a file, and returns the runs that were interrupted when the previous program ended,
     /// with the number of earlier interruptions.
     pub(super) fn keep(&mut self, workspace: &Workspace) -> Result<Vec<(Arc<str>, u32)>, Error> {
         let kept = read(workspace)?;

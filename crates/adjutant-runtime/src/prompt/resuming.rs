@@ -93,7 +93,7 @@ pub(super) fn fit(
     Ok(())
 }
 
-/// The posted answer that will be processed for a pause: the first one that matches its current state.
+/// The posted answer that will be processed for a pause: the first match for its current state.
 pub(super) fn heard<'a>(posted: &'a [Answered], pause: &Pause) -> Option<&'a Answered> {
     posted.iter().find(|it| {
         it.pause == pause.id

@@ -260,7 +260,7 @@ impl RequestTokens {
         }
     }
 
-    /// The tokens of texts; those of images and other media are added separately.
+    /// The tokens of texts; tokens of images and other media are added separately.
     fn contents(&mut self, contents: &[Content]) -> u64 {
         let (texts, media): (Vec<_>, Vec<_>) =
             contents.iter().partition(|it| it.as_text().is_some());

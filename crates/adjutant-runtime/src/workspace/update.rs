@@ -197,7 +197,7 @@ impl Workspace {
             );
             // Programs from a bundle are not part of an update, which names others.
             let goes = there(&new) || item == Path::new(TOOLS);
-            // The confirmed version is kept, not one that replaced it and never started.
+            // The confirmed version is kept, not its replacement, which never started.
             if there(&now) && goes && !there(&old) {
                 kept(&now, &old)?;
             }

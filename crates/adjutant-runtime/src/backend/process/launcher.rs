@@ -10,13 +10,13 @@ use crate::{error::Error, workspace::Workspace};
 ///
 /// [`Process`](super::Process) does everything else: folder, locks, adoption, status, logs, credentials. Every method
 /// is optional. A launcher must guarantee:
-/// - the workspace exists under its own path, is writable, and its locks are those of this machine: a bind mount, not
-///   a copy;
-/// - the environment comes to the host as it is, and what the host starts inherits it;
-/// - the process of the command lives until the host has ended, ends with its exit code, and outlives the operator;
-/// - the signal to end, sent to the group of the command, ends the host, and the command no sooner.
+/// - the workspace exists under its own path, is writable, and its locks belong to this machine: a bind mount, not a
+///   copy;
+/// - the environment is passed to the host unchanged, and the processes that it starts inherit it;
+/// - the process of the command lives until the host has ended, exits with its exit code, and survives the operator;
+/// - the termination signal, sent to the command's process group, ends the host, and the command not before it.
 ///
-/// `adjutant_testing::lifecycle_suite` plays whether that is so.
+/// `adjutant_testing::lifecycle_suite` tests this.
 ///
 /// # Example
 /// ```
@@ -24,7 +24,7 @@ use crate::{error::Error, workspace::Workspace};
 ///
 /// use adjutant_runtime::{Error, Workspace, backend::{Launcher, ProcessOptions}};
 ///
-/// /// Gives every agent the rest of the processor's time.
+/// /// Starts every agent with a low priority.
 /// struct Nice;
 ///
 /// impl Launcher for Nice {
@@ -37,7 +37,7 @@ use crate::{error::Error, workspace::Workspace};
 /// ```
 #[async_trait]
 pub trait Launcher: Send + Sync {
-    /// Returns the command that begins a host, a program and its arguments: by default, the host itself.
+    /// Returns the command that starts a host, a program and its arguments: by default, the host itself.
     ///
     /// `host` is the program of the host and its arguments. Environment, folder, output and group are set for the command.
     /// It blocks.

@@ -142,7 +142,7 @@ fn place(message: &str, at: At<'_>) -> Problem {
     of_serde(message.trim_start_matches("no catalogue: "), at).hint(hint)
 }
 
-/// An error of serde about a mapping with known nodes: the position is that of the named field.
+/// An error of serde about a mapping with known nodes: the position belongs to the named field.
 pub(super) fn of_serde(message: &str, at: At<'_>) -> Problem {
     let message = message.split(" at line ").next().unwrap_or(message);
     if let Some((field, known)) = near::unknown_field(message) {
