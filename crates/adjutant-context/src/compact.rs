@@ -1,4 +1,4 @@
-//! Compaction: when the context window fills, the beginning of the view gives way to a summary of it.
+//! Compaction: when the context window fills up, the beginning of the view is replaced with a summary.
 //!
 //! The history keeps all entries; only the view is compacted. A `Cut` selects the entries; the summary is in
 //! `summary.rs`.
@@ -23,7 +23,7 @@ const PINNED_SHARE: f64 = 0.2;
 const MIN_GAIN: f64 = 0.1;
 /// The largest number of tokens of a summary.
 const MAX_SUMMARY: u64 = 4_096;
-/// After how many failures in a run the summary is given up.
+/// The number of failures in a run after which the summary is abandoned.
 const MAX_FAILURES: u32 = 3;
 /// The largest ratio of a provider's count to the estimate.
 const MAX_RATIO: f64 = 4.0;
@@ -135,7 +135,7 @@ impl Compact {
         })
     }
 
-    /// The summary did not come to anything: the view stays, and the next try waits until so much was added.
+    /// The summary failed: the view stays, and the next attempt waits until enough was added.
     fn failed(&self, cx: &EffectContext<'_>, state: State, why: &str, growth: u64) -> Vec<Action> {
         let failures = state.failures.saturating_add(1);
         let gain = share(cx.window(), self.min_gain);
@@ -187,7 +187,7 @@ impl Compact {
             return Vec::new();
         };
         let gain = share(cx.window(), self.min_gain);
-        // The summary takes room too, so a fold of little more than the least gain is not worth a request.
+        // The summary needs space too, so a fold with little more than the minimum gain is not worth a request.
         let cost = self.max_summary_tokens.min(cx.window() / 16);
         if scaled(cut.tokens, ratio) < gain.saturating_add(cost) {
             return Vec::new();
@@ -315,12 +315,12 @@ fn share(of: u64, share: f64) -> u64 {
     (of as f64 * share.clamp(0.0, 1.0)) as u64
 }
 
-/// Returns the number of tokens that an estimate is taken for.
+/// Returns the number of tokens for an estimate.
 fn scaled(estimate: u64, ratio: f64) -> u64 {
     (estimate as f64 * ratio) as u64
 }
 
-/// The estimate that is taken for so many tokens.
+/// The estimate for a number of tokens.
 fn unscaled(tokens: u64, ratio: f64) -> u64 {
     (tokens as f64 / ratio) as u64
 }

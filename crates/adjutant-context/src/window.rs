@@ -23,7 +23,7 @@ const MIN_GAIN: f64 = 0.25;
 const MAX_SUMMARY_TOKENS: u64 = 4_096;
 /// The largest number of failed summaries in one run.
 const MAX_FAILURES: u32 = 3;
-/// Pinned entries stay as long as they fill at most this part of the window, the newest first: one of so many.
+/// Pinned entries stay while they fill at most this fraction of the window, the newest first: one of this number.
 const PINNED_PART: u64 = 5;
 
 /// Moves a window over the conversation, once it fills the model's.

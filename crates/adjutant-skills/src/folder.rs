@@ -24,7 +24,7 @@ pub(crate) enum Refused {
     Missing,
     /// The path, or a link in it, leads out of the folder.
     Outside,
-    /// It is no regular file.
+    /// It is not a regular file.
     NotAFile,
     /// It is a folder.
     IsFolder,

@@ -15,7 +15,7 @@ Each of these skills holds instructions for a kind of task. Before you begin a t
 load_skill, and follow what it says. Load none that does not fit.";
 
 impl Skills {
-    /// Gives the used skills to an agent.
+    /// Adds the used skills to an agent.
     ///
     /// Skills without a description are included in the section `skills`; the others are listed in `available_skills`
     /// and loaded with the tool `load_skill`. A loaded skill survives compaction. Files of a skill are read with

@@ -16,9 +16,9 @@ pub const MAX_LISTING_BYTES: usize = 48 << 10;
 pub const MAX_SKILLS: usize = 500;
 /// The greatest depth below a root that a skill may be at.
 pub const MAX_DEPTH: usize = 4;
-/// The largest number of folders that are looked at in one root.
+/// The largest number of folders that are searched in one root.
 pub const MAX_FOLDERS: usize = 2_000;
-/// The largest number of entries that are looked at in all folders of one root.
+/// The largest number of entries that are read in all folders of one root.
 pub const MAX_ENTRIES: usize = 50_000;
 /// The largest number of findings that are kept of one load.
 pub const MAX_FINDINGS: usize = 1_000;
@@ -39,9 +39,9 @@ pub const MAX_METADATA_CHARS: usize = 1_024;
 pub const MAX_ALLOWED_TOOLS: usize = 128;
 /// The largest number of lines that a body is advised to have. Source: Agent Skills specification, August 2026.
 pub const ADVISED_LINES: usize = 500;
-/// The largest number of files beside a `SKILL.md` that are listed.
+/// The largest number of listed files next to a `SKILL.md`.
 pub const MAX_LISTED_FILES: usize = 50;
-/// The greatest depth beside a `SKILL.md` at which files are listed.
+/// The greatest depth of listed files next to a `SKILL.md`.
 pub const MAX_LISTED_DEPTH: usize = 5;
 /// The largest number of bytes of a file that one call shows.
 pub const MAX_SHOWN_BYTES: usize = 64 << 10;

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 
 /// The field of a result's details that names the skill it shows.
 pub(crate) const SHOWS: &str = "skill";
-/// The largest number of conversations that are remembered; they are looked at again when they were forgotten.
+/// The largest number of tracked conversations; dropped ones are examined again.
 const MAX_CONVERSATIONS: usize = 4_096;
 
 type LoadedKey = (Arc<str>, ThreadId);
@@ -33,7 +33,8 @@ impl Loaded {
     /// Marks a skill as loaded; false if it already is.
     pub(crate) fn add(&self, cx: &CallContext, name: &Arc<str>) -> bool {
         let is_new = self.with(|of| of.entry(key(&cx.who)).or_default().insert(Arc::clone(name)));
-        // An agent has one id in all of its sessions: what another one loaded at the same time does not stand here.
+        // An agent has one id in all of its sessions: skills that another one loaded at the same time do not count
+        // here.
         let is_first = self.is_first_of_turn(cx, name);
         is_new || (is_first && !stands(cx, name))
     }
@@ -57,7 +58,7 @@ impl Loaded {
         names.insert(Arc::clone(name))
     }
 
-    /// Looks at what the next request shows.
+    /// Examines the content of the next request.
     fn look(&self, who: &Identity, view: &Transcript) {
         let key = key(who);
         // Only a call adds a skill, and it updates this set: an empty set stays empty.

@@ -2,7 +2,7 @@
 
 use crate::limits::MAX_NAME_CHARS;
 
-/// The largest number of characters that are repeated of a text that is no name.
+/// The largest number of characters of an invalid name in a message.
 const MAX_ECHO: usize = 80;
 
 /// Checks a name against the specification; the error gives the reason.

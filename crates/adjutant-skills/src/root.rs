@@ -17,7 +17,7 @@ pub struct Root {
     is_required: bool,
 }
 
-/// Whose skills they are; of one name, the greater scope counts.
+/// The owner of skills; of one name, the greater scope takes precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Scope {
@@ -61,7 +61,7 @@ impl Root {
         Self::new(path, Scope::User, Trust::Allowed)
     }
 
-    /// The skills that came with a project; it need not exist, and is not trusted without a word.
+    /// The skills of a project; it need not exist, and is not trusted by default.
     pub fn project(path: impl Into<PathBuf>) -> Self {
         Self::new(path, Scope::Project, Trust::Denied)
     }
@@ -102,12 +102,12 @@ impl Root {
         &self.path
     }
 
-    /// Whose skills they are.
+    /// The owner of the skills.
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// The directory that it lies in, and where; none if it may be anywhere.
+    /// The directory around it, and its path inside; `None` if it may be anywhere.
     pub(crate) fn place_within(&self) -> Option<(&Path, &Path)> {
         let directory = self.within.as_deref()?;
         // A root that does not lie there leads out by its path.

@@ -30,7 +30,8 @@ const SKIPPED: [&str; 2] = ["node_modules", "target"];
 /// The skills of one root.
 ///
 /// # Errors
-/// Of a root that must exist: `Missing` and `Invalid` if it does not, or is no folder; `Io` if it cannot be opened.
+/// For a root that must exist: `Missing` and `Invalid` if it does not, or is not a folder; `Io` if it cannot be
+/// opened.
 pub(crate) fn scan(root: &Root, findings: &mut Findings) -> Result<Vec<Skill>, Error> {
     let dir = match open(root) {
         Ok(dir) => Arc::new(dir),
@@ -110,7 +111,7 @@ struct Scan<'a> {
     dir: Arc<Dir>,
     findings: &'a mut Findings,
     skills: Vec<Skill>,
-    /// The number of folders that may still be looked at.
+    /// The number of folders that may still be read.
     folders: usize,
     left: EntryBudget,
     /// The number of bytes of bodies that may still be kept.
@@ -157,7 +158,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Goes into a folder; false if no more are looked at.
+    /// Enters a folder; false if no more are read.
     fn enter(&mut self, dir: &Dir, entry: &str, inner: &Path, depth: usize) -> bool {
         if depth == MAX_DEPTH {
             let message =
@@ -290,7 +291,7 @@ impl Scan<'_> {
     }
 }
 
-/// The number of entries that may still be looked at.
+/// The number of entries that may still be read.
 struct EntryBudget(usize);
 
 /// The names in a folder, sorted, without hidden ones, and whether some were left out.

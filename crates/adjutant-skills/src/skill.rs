@@ -29,11 +29,11 @@ pub enum Status {
     Untrusted,
     /// Another of its name counts.
     Shadowed,
-    /// There was no room for it beside the others.
+    /// There was no space for it next to the others.
     LeftOut,
 }
 
-/// The files beside a `SKILL.md`.
+/// The files next to a `SKILL.md`.
 #[derive(Debug, Default)]
 pub(crate) struct SkillListing {
     pub(crate) files: Vec<SkillFile>,
@@ -41,7 +41,7 @@ pub(crate) struct SkillListing {
     pub(crate) is_cut: bool,
 }
 
-/// A file beside a `SKILL.md`.
+/// A file next to a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SkillFile {
@@ -67,7 +67,7 @@ impl Skill {
         self.manifest.description.is_none()
     }
 
-    /// The licence, as it was named.
+    /// The licence, as declared.
     pub fn license(&self) -> Option<&str> {
         self.manifest.license.as_deref()
     }
@@ -93,7 +93,7 @@ impl Skill {
         &self.manifest.body
     }
 
-    /// Whose it is.
+    /// Its owner.
     pub fn scope(&self) -> Scope {
         self.scope
     }
@@ -108,7 +108,7 @@ impl Skill {
         &self.place
     }
 
-    /// The files beside its `SKILL.md`, sorted; a bounded number of them.
+    /// The files next to its `SKILL.md`, sorted and bounded.
     pub fn files(&self) -> &[SkillFile] {
         &self.files.files
     }
@@ -118,7 +118,7 @@ impl Skill {
         self.body_tokens_by(&|text| Estimate.count(text))
     }
 
-    /// About how many tokens its line in the list takes; none if it is always at hand.
+    /// The estimated number of tokens of its line in the list; 0 if it is always in the context.
     pub fn listing_tokens(&self) -> u64 {
         self.listing_tokens_by(&|text| Estimate.count(text))
     }

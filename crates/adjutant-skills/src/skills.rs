@@ -50,7 +50,8 @@ impl Skills {
     /// thread that may block.
     ///
     /// # Errors
-    /// Of a root that must exist: `Missing` and `Invalid` if it does not, or is no folder; `Io` if it cannot be opened.
+    /// For a root that must exist: `Missing` and `Invalid` if it does not, or is not a folder; `Io` if it cannot be
+    /// opened.
     pub fn load(roots: impl IntoIterator<Item = Root>) -> Result<Self, Error> {
         let mut roots: Vec<Root> = roots.into_iter().collect();
         roots.sort_by_key(|root| std::cmp::Reverse(root.scope()));

@@ -1,5 +1,5 @@
-//! YAML as a tree whose values and keys know where they stand, read within budgets: what would grow beyond them is
-//! refused. Scalars keep their spelling: a version of 1.0 is not 1.
+//! YAML as a tree with positions of values and keys, read within budgets: documents beyond them are refused. Scalars
+//! keep their spelling: a version of 1.0 is not 1.
 
 use std::collections::HashMap;
 

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Files and folders of a store that others on the machine may enter. Its text names the cure.
+/// Files and folders of a store that other users can access. Its text contains the command that fixes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exposed {
     paths: Vec<PathBuf>,

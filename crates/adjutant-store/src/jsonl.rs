@@ -56,7 +56,7 @@ impl JsonlJournal {
     /// Opens the journal in this folder, which is created if it does not exist. New files are private to their owner.
     ///
     /// # Errors
-    /// `Io` if there is no such folder and none can be made.
+    /// `Io` if the folder does not exist and cannot be created.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, JournalError> {
         let place = JournalFolder::new(folder.as_ref());
         place::make_folder(folder.as_ref())?;

@@ -95,7 +95,8 @@ impl Connect {
         }
     }
 
-    /// Sets how long a log stays with an owner whose process has died; 15 seconds without it, 100 milliseconds at least.
+    /// Sets how long a log stays with an owner whose process has died; 15 seconds by default, at least 100
+    /// milliseconds.
     pub fn lease(self, lease: Duration) -> Self {
         Self {
             lease: lease.max(Duration::from_millis(100)),

@@ -1,4 +1,4 @@
-//! Sessions, key-value stores and memory in one SQLite file: the store of a program that has no server beside it.
+//! Sessions, key-value stores and memory in one SQLite file: the store of a program without a database server.
 
 mod changes;
 mod fault;

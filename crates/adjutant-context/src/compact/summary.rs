@@ -19,9 +19,9 @@ const MAX_SAID: usize = 3_000;
 const MAX_ARGS: usize = 300;
 /// The largest number of characters of a result.
 const MAX_RESULT: usize = 1_000;
-/// The part of the summariser's room that an earlier summary may take: one of so many.
+/// The fraction of the summarizer's space for an earlier summary: one of this number.
 const EARLIER_PART: u64 = 3;
-/// The part of its window that stays free because sizes are estimates: one of so many.
+/// The fraction of its window that stays free because sizes are estimates: one of this number.
 const MARGIN_PART: u64 = 10;
 /// The smallest limit of a summary in tokens, however small the window is.
 const LEAST_SUMMARY: u64 = 128;
@@ -235,7 +235,7 @@ fn contents(contents: &[Content]) -> String {
     contents.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
-/// A text of at most so many characters: its beginning and its end.
+/// A text of at most `max` characters: its beginning and its end.
 fn clip(text: &str, max: usize) -> String {
     let length = if text.len() <= max {
         text.len()
@@ -254,7 +254,7 @@ fn clip(text: &str, max: usize) -> String {
     format!("{start} [{} characters] {end}", length - head - tail)
 }
 
-/// A text of about so many tokens at most, by estimate: no character is more than two.
+/// A text of at most about this number of tokens, by estimate: no character is more than two.
 fn fit(text: &str, tokens: u64) -> String {
     if Estimate.count(text) <= tokens {
         return text.to_owned();

@@ -18,7 +18,7 @@ use super::{
 
 /// The number of facts that a new one is compared with.
 const NEIGHBOURS: usize = 5;
-/// The largest number of decisions about one fact that are looked at.
+/// The largest number of decisions about one fact that are used.
 const MAX_DECISIONS: usize = 2 * NEIGHBOURS;
 
 const SYSTEM: &str = "You keep the long-term memory of an assistant. You are shown, as JSON, a new fact and the known \

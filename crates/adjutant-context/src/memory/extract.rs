@@ -14,7 +14,7 @@ use super::{
     words,
 };
 
-/// The largest number of facts that are taken from one part of a conversation.
+/// The largest number of facts from one part of a conversation.
 pub const MAX_LEARNED: usize = 20;
 /// The largest number of bytes of a fact that a model found.
 pub const MAX_LEARNED_BYTES: usize = 1_000;
@@ -44,7 +44,7 @@ pub struct Learned {
     pub deleted: Vec<FactId>,
     /// The number of facts that were known before.
     pub known: usize,
-    /// The things that went less well than they should, in words.
+    /// Problems, as text.
     pub warnings: Vec<Arc<str>>,
     /// The amount that was spent on models.
     pub spent: Spent,

@@ -19,7 +19,7 @@ use super::{
 
 /// The largest number of facts that a search returns.
 pub const MAX_REMEMBERED: usize = 100;
-/// The largest number of bytes of a query that are looked at.
+/// The largest number of bytes of a query that are used.
 const MAX_QUERY_BYTES: usize = 8 * 1024;
 /// The largest number of facts that a search gives, unless it is set.
 const LIMIT: usize = 5;
@@ -238,7 +238,7 @@ impl Memories {
             .await
     }
 
-    /// The best facts for a query whose vector is known.
+    /// The best facts for a query with a known vector.
     pub(super) async fn search_near(
         &self,
         query: &str,

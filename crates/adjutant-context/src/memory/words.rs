@@ -12,11 +12,11 @@ const COMMON: [&str; 60] = [
     "them", "they", "this", "to", "was", "we", "were", "what", "when", "where", "which", "who",
     "will", "with", "would", "you", "your", "user",
 ];
-/// The largest number of words of a text that are looked at.
+/// The largest number of words of a text that are used.
 const MAX_WORDS: usize = 400;
-/// The largest number of characters by which a word may be longer than its beginning, to count as a form of it.
+/// The largest number of characters by which a word may be longer than its stem, to count as a form of it.
 const MAX_ENDING: usize = 2;
-/// The smallest number of characters of a word that others may be forms of.
+/// The smallest number of characters of a stem.
 const MIN_STEM: usize = 3;
 
 /// The significant words of a text in lower case, each once.

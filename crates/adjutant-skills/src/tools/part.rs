@@ -122,7 +122,7 @@ fn text(bytes: &[u8], is_whole: bool) -> Option<&str> {
     }
 }
 
-/// The beginning of a text, at most so many bytes.
+/// The beginning of a text, at most `most` bytes.
 fn floor(text: &str, most: usize) -> &str {
     let mut at = most.min(text.len());
     while !text.is_char_boundary(at) {

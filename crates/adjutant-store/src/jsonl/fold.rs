@@ -1,4 +1,4 @@
-//! The fold that is kept beside a log.
+//! The fold stored next to a log.
 //!
 //! Shape: a JSON object in one line, then the bytes of the fold.
 
@@ -90,7 +90,7 @@ pub(super) fn before(log: &LogFolder, seq: u64) -> Result<LogEnd, JournalError> 
     let read = File::open(log.file("fold"))
         .and_then(|file| BufReader::new(file.take(MAX_HEADER)).read_until(b'\n', &mut text));
     match serde_json::from_slice::<FoldHeader>(&text) {
-        // A batch is there whole or not at all: its middle is no end.
+        // A batch is complete or missing: its middle is not an end.
         Ok(header) if read.is_ok() && header.seq.0 <= seq => Ok(header
             .end(log)?
             .filter(|(_, rest)| *rest == 0)

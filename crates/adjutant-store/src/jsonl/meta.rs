@@ -1,4 +1,4 @@
-//! The facts that are known of a log without reading it: a small file beside the records, and their last line.
+//! The metadata of a log that is available without reading it: a small file next to the records, and their last line.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ use super::{
 /// The format that files are written in.
 const VERSION: u32 = 1;
 
-/// The content of the file beside the records.
+/// The content of the file next to the records.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Meta {
     v: u32,
@@ -29,7 +29,7 @@ pub(super) struct Meta {
     names: Vec<LogId>,
     created_ms: u64,
     about: SessionMeta,
-    /// True if the end that was flushed is kept beside the records: it was not always so.
+    /// True if the flushed end is stored next to the records: older versions did not store it.
     #[serde(default)]
     has_head: bool,
 }
@@ -130,7 +130,7 @@ pub(super) fn make(
     sync_folder(&place.logs())
 }
 
-/// From now on the end of a log is kept beside it, if it was not before; under its lock.
+/// From now on, the end of a log is stored next to it; requires its lock.
 pub(super) fn keep_head(log: &LogFolder) -> Result<(), JournalError> {
     let mut meta = Meta::read(log)?;
     if meta.has_head {
@@ -166,9 +166,9 @@ pub(super) fn list(place: &JournalFolder, query: &LogQuery) -> Result<LogPage, J
     for (log, meta) in metas(place)? {
         match meta.info(&log) {
             Ok(info) => infos.push(info),
-            // It went away meanwhile.
+            // It was removed in the meantime.
             Err(_) if !log.exists()? => {}
-            // Like one whose name cannot be read: the others are listed all the same.
+            // Like one with an unreadable name: the others are listed nevertheless.
             Err(error)
                 if matches!(
                     error.kind,

@@ -21,7 +21,7 @@ pub(super) struct Owned {
     token: u128,
 }
 
-/// An ownership that lives; dropping it gives the log up, and so does the death of the process.
+/// A live ownership; dropping it, or the death of the process, releases the log.
 #[derive(Debug)]
 pub(super) struct HeldOwnership {
     pub(super) owned: Owned,
@@ -29,10 +29,10 @@ pub(super) struct HeldOwnership {
 }
 
 impl Drop for HeldOwnership {
-    /// Lets go in so many words: a child that another thread has just forked holds the same open file until it becomes its
-    /// program, and closing ours alone would leave the log owned until then.
+    /// Explicit release: a child that another thread has just forked holds the same open file until it executes its
+    /// program, and closing only ours would leave the log owned until then.
     fn drop(&mut self) {
-        // A lock that cannot be let go of goes with its file.
+        // A lock that cannot be released is removed with its file.
         let _ = self.alive.unlock();
     }
 }
@@ -53,7 +53,7 @@ impl Owned {
             owner: self.owner.as_str().into(),
             ..Holder::default()
         };
-        // The file is written when the log is taken.
+        // The file was written when the log was taken.
         let taken = fs::metadata(place.file("owner.json")).and_then(|file| file.modified());
         holder.since = taken.ok().and_then(|taken| taken.elapsed().ok());
         JournalError::owned(&place.log, holder)

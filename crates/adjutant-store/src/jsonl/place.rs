@@ -127,7 +127,7 @@ impl LogFolder {
             .map_err(|error| failed("look for", &self.folder, error))
     }
 
-    /// Fails if there is no such log.
+    /// Fails if the log does not exist.
     pub(super) fn needed(&self) -> Result<(), JournalError> {
         if self.exists()? {
             Ok(())

@@ -215,8 +215,7 @@ pub(super) fn tail(path: &Path) -> Result<LogEnd, JournalError> {
     }
 }
 
-/// The end behind a record, looked for from an end before it, whether its batch ends there or not; `None` if there is
-/// no such record.
+/// The end after a record, searched from an earlier end, also within a batch; `None` if there is no such record.
 pub(super) fn end_of(
     path: &Path,
     seq: u64,

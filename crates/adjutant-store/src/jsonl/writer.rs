@@ -138,7 +138,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes behind the end; what cannot be written whole is taken back.
+    /// Writes after the end; an incomplete write is undone.
     fn write(&self, path: &Path, text: &[u8]) -> Result<File, JournalError> {
         let file = OpenOptions::new().append(true).open(path);
         let mut file = file.map_err(|error| failed("open", path, error))?;

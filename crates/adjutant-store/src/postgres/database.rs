@@ -83,7 +83,7 @@ impl Database {
         Ok(client.query(&statement, values).await?)
     }
 
-    /// The only row that a statement gives, if it gives one.
+    /// The only row of a statement, if there is one.
     pub(super) async fn row(&self, sql: &str, values: Values<'_>) -> Result<Option<Row>, Fault> {
         Ok(self.rows(sql, values).await?.into_iter().next())
     }
@@ -125,8 +125,8 @@ impl fmt::Debug for Database {
     }
 }
 
-/// Returns the settings for connections; everything that the URL leaves open is set so that no request waits for ever
-/// for a server that is gone.
+/// Returns the settings for connections; settings missing in the URL are set so that no request waits forever for a
+/// server that is gone.
 fn config(url: &str, schema: &str) -> Result<Config, JournalError> {
     // The parser's own error may repeat parts of the URL.
     let unread = |_| {

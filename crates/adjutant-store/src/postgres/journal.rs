@@ -60,7 +60,7 @@ impl PostgresJournal {
         Self { database }
     }
 
-    /// Takes the log; none if another owner has it.
+    /// Takes the log; `None` if another owner has it.
     async fn take(&self, log: &LogId, owner: &Owner) -> Result<Option<PostgresLog>, Fault> {
         let (name, owner_id, takes_over) =
             (log.0.as_bytes(), owner.id.as_bytes(), owner.takes_over);

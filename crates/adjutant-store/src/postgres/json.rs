@@ -4,7 +4,7 @@ use adjutant_core::json::{MAX_DEPTH, depth};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The bytes of a value; none if it is so deep that it could not be read again.
+/// The bytes of a value; `None` if it is nested too deeply to be read again.
 pub(super) fn bytes(value: &impl Serialize) -> Option<Vec<u8>> {
     serde_json::to_vec(value)
         .ok()

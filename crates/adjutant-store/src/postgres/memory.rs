@@ -80,7 +80,7 @@ impl PostgresMemory {
         Self { database }
     }
 
-    /// Facts as the database takes them, added.
+    /// Adds facts in the database's form.
     async fn put(&self, owner: &OwnerId, batch: &FactBatch<'_>) -> Result<bool, Fault> {
         let (count, most) = (signed(batch.ids.len() as u64), signed(MAX_FACTS as u64));
         let FactBatch {
@@ -248,7 +248,7 @@ impl Memory for PostgresMemory {
     }
 }
 
-/// Facts as the database takes them.
+/// Facts in the database's form.
 #[derive(Default)]
 struct FactBatch<'a> {
     ids: Vec<&'a [u8]>,

@@ -32,7 +32,7 @@ pub(super) fn digest(row: &Row, column: usize) -> Result<Digest, Fault> {
         .map_err(|_| Fault::Stored("a digest"))
 }
 
-/// The least bytes that are behind all that begin like this; none if there are no such.
+/// The least bytes after all with this prefix; `None` without an upper bound.
 pub(super) fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut behind = prefix[..=kept].to_vec();

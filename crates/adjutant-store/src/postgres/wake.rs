@@ -87,7 +87,7 @@ impl Waiter {
         }
     }
 
-    /// Notes that the waiter is about to look at everything that happened up to now.
+    /// Marks everything up to now as seen by the waiter.
     pub(super) fn looks(&mut self) {
         self.woken.mark_unchanged();
     }

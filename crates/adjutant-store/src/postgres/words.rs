@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-/// The most bytes of a word that count.
+/// The largest number of significant bytes of a word.
 const MAX_WORD: usize = 200;
 
 /// The most words of a query that count.

@@ -1,4 +1,4 @@
-//! The owners that are alive. Each open database is an instance with a locked file; a lock goes with its program.
+//! The live owners. Each open database is an instance with a locked file; the lock is released with its program.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,7 +18,7 @@ use super::{fault::Fault, schema};
 /// An ownership of a log: the key of the log, and the epoch.
 pub(super) type Tenure = (i64, i64);
 
-/// The ownerships whose values live.
+/// The ownerships with live values.
 type LiveTenures = Mutex<HashSet<Tenure>>;
 
 /// The instances of this program: of them it is known at once which logs they have.
@@ -89,7 +89,7 @@ impl Owners {
 
     /// Makes and locks the file of this instance, and clears away what dead ones left behind.
     ///
-    /// Must be called in a transaction that writes: it keeps others out, so no file is taken for dead before it is locked.
+    /// Must be called in a write transaction: it excludes others, so that no file counts as dead before it is locked.
     pub(super) fn enroll(&self, db: &Connection) -> Result<(), Fault> {
         let mut file = lock(&self.file);
         let Some(folder) = self.folder.as_deref().filter(|_| file.is_none()) else {

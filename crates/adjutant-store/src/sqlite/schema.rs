@@ -121,7 +121,7 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     beside.into()
 }
 
-/// Makes an empty file, unless there is one. SQLite gives the files that it makes beside it the same mode.
+/// Creates an empty file, unless it exists. SQLite gives its additional files the same mode.
 ///
 /// A file that is there is not opened: SQLite would lose its locks when it is closed.
 fn make(path: &Path) -> io::Result<()> {
@@ -153,7 +153,7 @@ fn prepare(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Refuses what another program, or a newer one of ours, has made; its version. All of it is looked at in one moment.
+/// Refuses databases of other programs and of newer versions; returns the version. It reads a consistent snapshot.
 fn check(db: &Connection) -> Result<usize, Fault> {
     let moment = db.unchecked_transaction()?;
     let version = look(&moment)?;

@@ -26,7 +26,7 @@ use super::{
 
 /// An open database.
 pub(super) struct Store {
-    /// None if the database can only be read.
+    /// `None` if the database is read-only.
     queue: Option<Sender<Box<dyn Job>>>,
     /// None in memory, where the writer reads too.
     readers: Option<Readers>,

@@ -14,7 +14,7 @@ use super::{
 
 /// The largest number of jobs that are committed as one transaction.
 const MAX_GROUP: usize = 256;
-/// The number of bytes at which a group takes no more jobs.
+/// The number of bytes at which a group accepts no more jobs.
 const MAX_GROUP_BYTES: usize = 8 * 1024 * 1024;
 
 /// The terms on which a job is done.
@@ -174,7 +174,7 @@ impl Writer {
             let is_kept = job.run(db);
             kept.push(is_kept);
             if db.is_autocommit() {
-                // SQLite gave the whole transaction up, as it does when the disk is full.
+                // SQLite rolled the whole transaction back, as for a full disk.
                 return if is_alone {
                     Ok(kept)
                 } else {

@@ -1,4 +1,4 @@
-//! The due logs: which they are, who takes them, and how many there are.
+//! Due logs: listing, claiming and counting them.
 
 use std::time::Duration;
 

@@ -151,7 +151,7 @@ pub(super) async fn describe(
     }
 }
 
-/// Gives a log another name.
+/// Renames a log.
 pub(super) async fn rename(
     database: &Database,
     from: &LogId,
@@ -252,8 +252,8 @@ pub(super) fn refusal(log: &LogId, row: Option<&Row>, column: usize) -> JournalE
     JournalError::owned(log, holder)
 }
 
-/// Reads the information in a row; a log that this program was about to give up before the row was read is not owned
-/// any more.
+/// Reads the information in a row; a log that this program was about to release before the row was read counts as
+/// free.
 pub(super) fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo, Fault> {
     let log = LogId(text(row, 0)?);
     let about: &[u8] = row.try_get(5)?;

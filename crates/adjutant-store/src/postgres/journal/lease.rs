@@ -1,4 +1,4 @@
-//! The leases of the logs that this program owns: kept up while their values live, given up when they are dropped.
+//! The leases of the logs that this program owns: renewed while their values live, released when they are dropped.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -12,11 +12,11 @@ use tokio::{runtime::Handle, sync::watch, time};
 
 use crate::postgres::{database::Database, row::signed, wake};
 
-/// The longest time that a request waits for a log that this program is about to give up.
+/// The longest time that a request waits for a log that this program is about to release.
 const LEAVE: Duration = Duration::from_secs(5);
 
-/// The condition that a log is owned: a lease that is longer than it can be was given before the server's clock went
-/// backwards. An excess of up to the time between two renewals may come from a clock that is slowed down.
+/// The condition that a log is owned: a lease that is longer than possible was given before the server's clock was
+/// set back. An excess of up to the renewal interval may come from a clock that is slowed down.
 macro_rules! is_owned {
     () => {
         "(logs.owner is not null and logs.until > clock_timestamp() \
@@ -38,7 +38,7 @@ const LEAVE_LOG: &str = "with given_up as ( \
 #[derive(Default)]
 pub(in crate::postgres) struct Leases {
     held: Mutex<HeldLeases>,
-    /// The ownerships that are about to be given up: row and epoch, and what the log was called.
+    /// The ownerships that are about to be released: row and epoch, and the name of the log.
     leaving: watch::Sender<BTreeMap<(i64, i64), LogId>>,
 }
 
@@ -48,7 +48,7 @@ struct HeldLeases {
     is_renewing: bool,
 }
 
-/// An ownership of a log; dropping it gives it up.
+/// An ownership of a log; dropping it releases it.
 pub(super) struct Lease {
     pub(super) database: Arc<Database>,
     pub(super) log: LogId,
@@ -59,7 +59,7 @@ pub(super) struct Lease {
 }
 
 impl Leases {
-    /// Waits, but not for long, until this program has given a log up that it is about to give up.
+    /// Waits with a timeout until this program has released a log that it is about to release.
     pub(super) async fn left(&self, log: &LogId) {
         let mut leaving = self.leaving.subscribe();
         let left = leaving.wait_for(|leaving| leaving.values().all(|leaving| leaving != log));

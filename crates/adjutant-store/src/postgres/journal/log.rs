@@ -84,7 +84,7 @@ pub(super) struct PostgresLog {
     has_progressed: bool,
 }
 
-/// A batch as the database takes it.
+/// A batch in the database's form.
 #[derive(Default)]
 struct RecordBatch<'a> {
     seqs: Vec<i64>,

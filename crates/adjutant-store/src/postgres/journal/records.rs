@@ -178,7 +178,7 @@ impl LogReader {
         rows.iter().map(attachment).collect()
     }
 
-    /// A record is not there: the log may have been deleted meanwhile.
+    /// A record is missing: the log may have been deleted in the meantime.
     async fn gap(&self, row: i64) -> JournalError {
         match self
             .database

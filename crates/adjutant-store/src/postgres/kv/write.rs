@@ -48,7 +48,7 @@ const APPLY: &str = "with removed as (delete from items where shelf = $1 and key
 const FORGET: &str = "delete from removals where shelf = $1 and version <= \
     (select version from removals where shelf = $1 order by version desc offset $2 limit 1)";
 
-/// Changes keys; gives the version of the write.
+/// Changes keys; returns the version of the write.
 pub(super) async fn write(
     database: &Database,
     name: &str,
@@ -106,7 +106,7 @@ pub(super) async fn write(
     Ok(version)
 }
 
-/// Takes the next version, which keeps other writers waiting; gives the versions of the keys, too.
+/// Takes the next version, which makes other writers wait; also returns the versions of the keys.
 async fn count(
     change: &Transaction<'_>,
     name: &str,
@@ -121,7 +121,7 @@ async fn count(
     Ok((kv, version, standing?))
 }
 
-/// Changes as the database takes them.
+/// Changes in the database's form.
 #[derive(Default)]
 struct ChangeBatch<'a> {
     keys: Vec<&'a [u8]>,

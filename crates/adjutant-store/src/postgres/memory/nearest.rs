@@ -1,4 +1,4 @@
-//! The facts whose vectors are nearest: all vectors of the owner pass by once, the best are kept.
+//! The facts with the nearest vectors: a scan of the owner's vectors that keeps the best ones.
 
 use std::pin::pin;
 
@@ -84,7 +84,7 @@ async fn near(
     Ok(best)
 }
 
-/// Sorts, best first and of equal ones the oldest first, and keeps so many.
+/// Sorts, best first and the oldest first of equal ones, and truncates.
 fn keep(best: &mut Vec<Near>, limit: usize) {
     best.sort_by(|one, other| {
         let score = other.score.total_cmp(&one.score);
@@ -101,7 +101,7 @@ pub(super) fn bytes(numbers: &[f32]) -> Vec<u8> {
         .collect()
 }
 
-/// None if the stored vector has no direction.
+/// `None` if the stored vector has no direction.
 fn cosine(asked: &[f32], asked_length: f64, stored: &[u8]) -> Option<f64> {
     let (mut product, mut square) = (0.0, 0.0);
     let (numbers, _) = stored.as_chunks::<4>();

@@ -29,7 +29,7 @@ pub(super) struct Batch {
     pub(super) rows: Vec<RecordRow>,
     /// The work that the log holds from here on, if it changes.
     pub(super) mark: Option<Work>,
-    /// True if the owners that were lost before do not count any more.
+    /// True if earlier lost owners no longer count.
     pub(super) has_progressed: bool,
 }
 

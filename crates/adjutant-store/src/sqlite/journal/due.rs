@@ -1,4 +1,4 @@
-//! The due logs: which they are, who takes them, and how many there are.
+//! Due logs: listing, claiming and counting them.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) fn is_any(db: &Connection, owners: &Owners, now_ms: u64) -> Result<bo
 /// A claimed due log: its info, its newest post, the owners it lost, and the ownership.
 pub(super) type Claimed = (LogInfo, PostNo, u16, own::Owned);
 
-/// Takes due logs for an owner, at most so many.
+/// Claims due logs for an owner, with a limit.
 pub(super) fn claim(
     db: &Connection,
     owners: &Owners,
@@ -167,7 +167,7 @@ fn due(
     Ok(())
 }
 
-/// The posts up to this one do not make a log due any more.
+/// The posts up to this one no longer make a log due.
 pub(super) fn pass_over(db: &Connection, log: &LogId, upto: PostNo) -> Result<(), Fault> {
     let sql = "UPDATE logs SET passed = max(passed, ?2) WHERE id = ?1";
     match db
@@ -179,7 +179,7 @@ pub(super) fn pass_over(db: &Connection, log: &LogId, upto: PostNo) -> Result<()
     }
 }
 
-/// Sets a log aside, or no more; true if it was.
+/// Sets a log aside, or returns it; true if it was set aside.
 pub(super) fn set_aside(db: &Connection, log: &LogId, why: Option<&str>) -> Result<bool, Fault> {
     let key =
         place::key(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;

@@ -20,7 +20,7 @@ use super::{
 
 /// The number of records in the first part, and in the largest ones.
 const PART: (i64, i64) = (32, 1024);
-/// The number of bytes after which a part takes no more records.
+/// The number of bytes after which a part accepts no more records.
 const PART_BYTES: usize = 1024 * 1024;
 /// The number of parts that wait for a listener, about.
 const AHEAD: usize = 2;
@@ -78,7 +78,7 @@ pub(super) fn stream<T: Send + 'static>(
         async move {
             match next? {
                 ReadNext::Begin(cursor) => {
-                    // Most logs are short: they are not worth a task.
+                    // Most logs are short: a task would cost more.
                     let log = cursor.log.clone();
                     let first = store
                         .read(move |db| part(db, cursor.clone()).map(|part| part.open(open)))

@@ -150,7 +150,7 @@ pub(super) fn describe(db: &Connection, log: &LogId, about: &SessionMeta) -> Res
     Ok(())
 }
 
-/// Gives a log another name.
+/// Renames a log.
 pub(super) fn rename(
     db: &Connection,
     owners: &Owners,

@@ -108,7 +108,7 @@ pub(super) fn range(prefix: &str) -> (Vec<u8>, Vec<u8>) {
     (from, to)
 }
 
-/// The value of a row; none if it was removed.
+/// The value of a row; `None` if it was removed.
 pub(super) fn item(row: &Row<'_>) -> Result<Option<Item>, Fault> {
     let (json, text): (Option<String>, String) = (row.get(1)?, row.get(2)?);
     let Some(json) = json else { return Ok(None) };

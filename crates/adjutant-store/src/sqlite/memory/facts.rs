@@ -80,7 +80,7 @@ pub(super) fn add(db: &Connection, owner_id: &OwnerId, rows: &[FactRow]) -> Resu
     Ok(())
 }
 
-/// Changes a fact; gives it as it is then, if the owner has it.
+/// Changes a fact; returns its new state, if the owner has it.
 pub(super) fn update(
     db: &Connection,
     owner: i64,

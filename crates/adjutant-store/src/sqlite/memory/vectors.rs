@@ -17,7 +17,7 @@ struct Near {
     row: i64,
 }
 
-/// Sets the vector of a fact, or takes it away.
+/// Sets or removes the vector of a fact.
 pub(super) fn set(
     db: &Connection,
     owner: i64,
@@ -39,7 +39,7 @@ pub(super) fn set(
     Ok(())
 }
 
-/// The facts whose vectors are nearest, best first.
+/// The facts with the nearest vectors, best first.
 pub(super) fn nearest(
     db: &Connection,
     owner: i64,
