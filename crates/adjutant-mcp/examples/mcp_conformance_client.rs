@@ -1,7 +1,7 @@
 //! The client that the official conformance suite runs: an agent that calls every tool of a server, with a person who signs in
 //! where that is wanted and answers every question: `cargo xtask mcp-conformance`.
 //!
-//! The suite gives the address of the server as the last argument, and the scenario in variables of the environment.
+//! The suite passes the address of the server as the last argument, and the scenario in environment variables.
 
 use std::{
     env,
@@ -89,7 +89,7 @@ async fn exercise(config: &HttpConfig, context: &Value) -> Result<Outcome, Failu
         calls.extend(named.map(|call| (tool.decl.name.to_string(), call["arguments"].clone())));
         if calls.len() == before {
             let mut args = filled(&tool.decl.schema);
-            // It wants to see what became of the schema of the tool beside it.
+            // It checks the effect on the schema of another tool.
             if let Some(seen) = tools
                 .get("json_schema_2020_12_tool")
                 .filter(|_| args.get("schema").is_some())

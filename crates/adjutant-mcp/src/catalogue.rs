@@ -44,7 +44,7 @@ const MAX_WARNINGS: usize = 50;
 /// The shortest and longest lifetime of a list, if the server gives one.
 const TTL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(86_400));
 
-/// A list of tools as a server gave it.
+/// A list of tools from a server.
 #[derive(PartialEq)]
 pub(crate) struct Listed {
     tools: Vec<Tool>,

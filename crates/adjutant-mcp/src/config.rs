@@ -70,7 +70,8 @@ pub struct StdioConfig {
     pub command: PathBuf,
     /// Its arguments.
     pub args: Vec<Arc<str>>,
-    /// Its variables; beside them it has the usual ones of a command (`PATH`, `HOME`, `LANG`), none of this process's others.
+    /// Its variables, in addition to the usual ones of a command (`PATH`, `HOME`, `LANG`), without others of this
+    /// process.
     pub env: BTreeMap<Arc<str>, Arc<str>>,
     /// Its working folder; the folder of this process by default.
     pub cwd: Option<PathBuf>,

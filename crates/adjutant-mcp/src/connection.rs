@@ -33,7 +33,7 @@ use crate::{
 /// The message for a connection that ended without a reason.
 const CLOSED: &str = "it closed the connection";
 
-/// Gives the connection to a server.
+/// Provides the connection to a server.
 #[async_trait]
 pub(crate) trait Connect: Send + Sync {
     fn plan(&self) -> &Plan;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_llm::Cause;
 
-/// The failure of a connection to a server, or of a server of one's own.
+/// The failure of a connection to a server, or of your own server.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {

@@ -96,7 +96,7 @@ impl Desk {
         }
     }
 
-    /// Lists a call whose request was sent.
+    /// Registers a call whose request was sent.
     pub(crate) fn list(
         &self,
         id: NumberOrString,

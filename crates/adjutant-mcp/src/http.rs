@@ -90,7 +90,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Sends a request with a token, and once more with another one if that is refused.
+    /// Sends a request with a token, and again with a new one after a refusal.
     async fn send<T, F>(&self, request: impl Fn(Option<String>) -> F) -> Result<T, HttpFailure>
     where
         F: Future<Output = Result<T, HttpFailure>>,

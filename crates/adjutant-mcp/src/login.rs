@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(10 * 60);
 /// A request without effect: it only triggers the server's authorization challenge.
 const PROBE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
-/// A sign-in to a server that has begun.
+/// A started sign-in to a server.
 ///
 /// ```no_run
 /// # async fn sign_in() -> Result<(), adjutant_mcp::Error> {
@@ -50,8 +50,8 @@ pub struct Login {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct LoginOptions {
-    /// The id of a client that is registered there. Without one, it is the address of `client_metadata` where that is taken,
-    /// and a client is registered where that can be done.
+    /// The id of a client that is registered there. Without one, it is the address of `client_metadata` if the server
+    /// supports that, and otherwise a client is registered if possible.
     pub client_id: Option<String>,
     /// The secret of that client; it is kept with the tokens.
     pub client_secret: Option<String>,

@@ -53,7 +53,7 @@ impl McpServer {
             .map(|connection| ServerAbout::of(&connection))
     }
 
-    /// The prompts of the server, at most 500; none if it has none. One with a name that is no line is left out.
+    /// The prompts of the server, at most 500; empty if it has none. Prompts with names of several lines are omitted.
     ///
     /// # Errors
     /// Why they cannot be had.

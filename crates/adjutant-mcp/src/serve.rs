@@ -38,7 +38,7 @@ const MANY_CHANGES: usize = 256;
 /// The time that an answer may take, unless it is set.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// A server of one's own: tools, agents, prompts and resources, for every client of the protocol; cheap to clone.
+/// Your own server: tools, agents, prompts and resources, for every client of the protocol; cheap to clone.
 ///
 /// It speaks revision 2026-07-28, and 2025-11-25 and older to clients that start with a handshake. Each call is a run
 /// with its own log. If such a run waits for input, the client is asked: on 2026-07-28 by a result with
@@ -160,7 +160,7 @@ impl McpHost {
         self.with(|host| host.kept = Arc::new(Kept::in_journal(Arc::new(journal))))
     }
 
-    /// Sets the key that signs what clients hand back; hosts that take each other's answers need the same one.
+    /// Sets the key that signs states for clients; hosts that accept each other's states need the same one.
     #[must_use]
     pub fn key(self, key: [u8; 32]) -> Self {
         self.with(|host| host.seal = Seal::new(&key))

@@ -32,14 +32,14 @@ use crate::{
     stdio::Trace,
 };
 
-/// The time before a server is begun again; it doubles with each time, up to the second one.
+/// The delay before a server is restarted; it doubles each time, up to the second value.
 const WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// The time after which a server that ends is begun again as if it had never ended.
+/// The running time after which a server that ends is restarted with the first delay.
 const LONG: Duration = Duration::from_secs(60);
 /// The time for which a server that is not up yet counts as starting: it may be restarting, and a call that resumes
 /// after a crash needs its tool.
 const ABOUT: Duration = Duration::from_secs(3);
-/// The shortest time between two looks at a list that changes all the time.
+/// The shortest interval between two requests of a constantly changing list.
 const LIST_EVERY: Duration = Duration::from_secs(1);
 /// The number of consecutive failed starts before readers get the error: the second one can use another revision.
 const DOWN_AFTER: u32 = 2;
@@ -75,11 +75,11 @@ struct ServerStatus {
     state: State,
     /// Its tools; none before it was tried for the first time.
     set: Option<Toolset>,
-    /// True if the set may be another one by now.
+    /// True if the set may have changed.
     is_stale: bool,
     /// When that will be so.
     expires: Option<Instant>,
-    /// The number of looks at its list that were begun, and the last of them that ended.
+    /// The number of started requests of its list, and the last completed one.
     looks: (u64, u64),
     /// The number of beginnings that failed since it was up.
     failed: u32,
@@ -175,7 +175,7 @@ impl Toolbox for McpServer {
                 status.is_stale && status.looks.1 <= begun && matches!(status.state, State::Up(_));
             status.set.is_some() && !is_stale
         };
-        // Its keeper gives up before that.
+        // Its holder gives up earlier.
         let limit = shared
             .plan
             .config
@@ -459,7 +459,7 @@ impl Keeper {
     }
 }
 
-/// The list may be another one by now.
+/// The list may have changed.
 fn stale(status: &watch::Sender<ServerStatus>) {
     status.send_if_modified(|status| !std::mem::replace(&mut status.is_stale, true));
 }

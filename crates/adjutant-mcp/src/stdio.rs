@@ -27,13 +27,13 @@ use crate::{
 
 /// The largest number of bytes of a message.
 pub(crate) const MAX_MESSAGE: usize = 16 << 20;
-/// The largest depth of a message: the parser gives up beyond it.
+/// The largest depth of a message: the parser fails beyond it.
 const MAX_DEPTH: u32 = 127;
 /// The number of bytes of error output that are kept: the last.
 const MAX_ERRORS: usize = 64 << 10;
 /// The time for a program that has closed its pipes to exit, until its output is complete.
 const MOMENT: Duration = Duration::from_secs(1);
-/// The time that a server has: for ever.
+/// No time limit for a server.
 const FOREVER: Duration = Duration::MAX;
 
 /// Additional information about the end of a connection: the reason why it was closed by us, and the server's error

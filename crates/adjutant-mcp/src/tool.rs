@@ -1,4 +1,4 @@
-//! A tool of a server: each request of a call is a step in the log of the run, and what the server needs meanwhile is a pause.
+//! A tool of a server: each request of a call is a step in the log of the run, and input for the server is a pause.
 
 use std::{
     collections::BTreeMap,
@@ -38,20 +38,20 @@ use crate::{
 
 /// The most rounds of input of a call.
 const MAX_ROUNDS: usize = 8;
-/// The most requests for input of a round, and the largest number of bytes of all of them and of the state beside them.
+/// The largest number of input requests in a round, and the largest number of bytes of all of them with the state.
 const MAX_REQUESTS: usize = 16;
 const MAX_INPUT: usize = 1 << 20;
 /// The largest number of sign-in questions before a request.
 const MAX_LOGINS: usize = 3;
 /// The largest number of bytes of the id of a task.
 const MAX_TASK_ID: usize = 1_024;
-/// The shortest, the usual and the longest time between two looks at a task.
+/// The shortest, the default and the longest interval of polling a task.
 const POLL: (Duration, Duration, Duration) = (
     Duration::from_millis(500),
     Duration::from_secs(2),
     Duration::from_secs(60),
 );
-/// The most looks at a task that fail one after the other.
+/// The largest number of consecutive failed polls of a task.
 const MAX_MISSED: u32 = 5;
 /// The timeout for cancelling a task on the server.
 const CANCEL: Duration = Duration::from_secs(2);
@@ -360,7 +360,7 @@ impl ToolCall<'_> {
         Err(self.failed(&format!("it asked for input more than {MAX_ROUNDS} times")))
     }
 
-    /// Looks at a task until it has ended or needs something.
+    /// Polls a task until it has ended or needs input.
     async fn look(&self, id: &str, wait: &mut Duration) -> Result<TaskNews, ToolError> {
         let mut missed = 0;
         loop {
@@ -497,7 +497,7 @@ impl ToolCall<'_> {
         self.server.plan()
     }
 
-    /// An answer that is no success.
+    /// An unsuccessful answer.
     fn refused(&self, what: &str) -> CallResult {
         CallResult::new(Status::Failed, self.said(what))
     }
@@ -537,7 +537,7 @@ impl ToolCall<'_> {
     }
 }
 
-/// True if nothing of a request can have reached the server: there was no connection to it.
+/// True if a request cannot have reached the server: there was no connection.
 fn is_unsent(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(error) = error else {
         return false;

@@ -93,7 +93,7 @@ impl Call<'_> {
         self.perform(agent, None, "call".to_owned(), false).await
     }
 
-    /// Gives a prompt to an agent, in a session that is there or in a new one.
+    /// Sends a prompt to an agent, in an existing session or a new one.
     pub(super) async fn agent(
         self,
         agent: Agent,
@@ -281,7 +281,7 @@ impl Call<'_> {
                 () = self.cx.ct.cancelled() => None,
             };
             let Some(answer) = answer else {
-                // The client is gone, or wants no more of it.
+                // The client is gone, or has cancelled the request.
                 agent
                     .cancel_paused()
                     .await
@@ -296,7 +296,7 @@ impl Call<'_> {
         Ok(Some(answers))
     }
 
-    /// The client's answer to a request; none if it is gone.
+    /// The client's answer to a request; `None` if it is gone.
     async fn request(&self, question: &Question) -> Option<Answer> {
         let origin = OriginatingRequestId(self.cx.id.clone());
         let mut request = match question.request.clone()? {

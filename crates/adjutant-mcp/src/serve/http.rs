@@ -68,7 +68,7 @@ impl HttpOptions {
         self
     }
 
-    /// Adds an origin whose pages may be callers, as `https://example.org:443`.
+    /// Permits an origin whose pages can be clients, such as `https://example.org:443`.
     #[must_use]
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into());
@@ -101,7 +101,7 @@ impl McpHost {
 }
 
 impl McpHost {
-    /// Serves all that come to a listener, as [`McpHost::router`] does, until it is dropped.
+    /// Serves all connections of a listener, like [`McpHost::router`], until it is dropped.
     ///
     /// Cancel: active calls are cancelled.
     ///

@@ -42,7 +42,7 @@ impl Kept {
         }
     }
 
-    /// Takes a log for one request; none if another one has it.
+    /// Takes a log for one request; `None` if another one has it.
     pub(super) fn take(self: &Arc<Self>, log: &LogId) -> Option<InUse> {
         lock(&self.in_use).insert(log.clone()).then(|| InUse {
             kept: Arc::clone(self),

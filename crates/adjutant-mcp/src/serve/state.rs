@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::{Error, ErrorKind};
 
-/// The longest state that is looked at, in bytes.
+/// The longest accepted state, in bytes.
 const MAX_STATE: usize = 256 * 1024;
 
 /// The key of a host.

@@ -25,7 +25,7 @@ const MAX_FILE: u64 = 256 * 1024;
 /// The scopes that may be wanted at once, and the bytes of each.
 const MAX_SCOPES: usize = 64;
 const MAX_SCOPE: usize = 256;
-/// The pause between two tries to take the lock, and the number of tries: a minute.
+/// The interval of attempts to take the lock, and their number: a minute in total.
 const PAUSE: Duration = Duration::from_millis(50);
 const TRIES: u32 = 1_200;
 /// The time before its end from which a token is renewed, in seconds; half of its life, if that is less.
@@ -109,7 +109,7 @@ impl TokenFile {
             .take(8)
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        // The digest keeps names apart whose other characters are the same.
+        // The digest separates names whose other characters are equal.
         let plain = |c: char| {
             if c.is_ascii_alphanumeric() || c == '-' {
                 c
@@ -192,7 +192,7 @@ impl TokenFile {
         Ok(())
     }
 
-    /// Keeps what signing in gave.
+    /// Stores the result of a sign-in.
     pub(crate) async fn keep(
         &self,
         credentials: StoredCredentials,
@@ -270,7 +270,7 @@ impl TokenFile {
         Ok(())
     }
 
-    /// Writes a file beside it and renames that: a reader sees the old tokens or the new ones.
+    /// Writes a temporary file and renames it: a reader sees the old tokens or the new ones.
     fn save(&self, kept: &KeptTokens) -> Result<(), Error> {
         let failed = |error: io::Error| self.failed("writing the tokens of").with_source(error);
         let text = serde_json::to_vec(kept).map_err(|error| failed(error.into()))?;

@@ -23,26 +23,26 @@ const MAX_RUNS: usize = 192;
 /// The time in which a run that has ended lets go of its session.
 const LET_GO: Duration = Duration::from_secs(2);
 
-/// Events, or why there are no more of them.
+/// Events, or the reason why there are no more.
 pub type Events = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
 
 /// The sessions in which the tasks of callers are performed.
 #[async_trait]
 pub trait Desk: Send + Sync + 'static {
-    /// The events of a session after a record; none if there is no such session.
+    /// The events of a session after a record; `None` if there is no such session.
     ///
     /// # Errors
     /// `Invalid` if no session can have that name, `Agent` if its log cannot be read.
     async fn events(&self, session: &str, after: Seq, until: Until) -> Result<Events, Error>;
 
-    /// When the log of a session was made, in milliseconds, and its newest record: while both stay, it is not read once more.
-    /// `None`, the default, if that is not known.
+    /// The creation time of a session's log, in milliseconds, and its newest record: while both stay the same, it is
+    /// not read again. `None`, the default, if that is unknown.
     async fn mark(&self, session: &str) -> Option<(u64, Seq)> {
         let _ = session;
         None
     }
 
-    /// Has something done in a session; returns when it is certain that it is done, and not when it has come to an end.
+    /// Requests an operation in a session; returns when its execution is certain, not when it has ended.
     ///
     /// # Errors
     /// `Stale` if a run is active or waits there, or none does; `Invalid` if the answers do not match.
@@ -69,7 +69,7 @@ pub enum DeskWish {
     Answers {
         /// The answers.
         answers: Vec<Answered>,
-        /// The entry for the log that names the message which gave them.
+        /// The log entry that names the message of these answers.
         note: Entry,
     },
     /// Resume the run that a crash interrupted; no effect if there is none.
@@ -250,7 +250,7 @@ fn told(error: adjutant_core::Error) -> Error {
     }
 }
 
-/// A session that is taken.
+/// A taken session.
 struct Place {
     log: LogId,
     agent: Agent,

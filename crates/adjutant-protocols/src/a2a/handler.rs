@@ -31,9 +31,9 @@ use crate::ErrorKind;
 const VERSION: &str = "1.0";
 /// The interval at which a comment is sent when nothing else is.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// The number of conversations in which something can be begun at a time.
+/// The number of conversations in which operations can start at the same time.
 const LOCKS: usize = 64;
-/// The number of conversations whose tasks are kept while their logs stay as they are.
+/// The number of conversations whose tasks are cached while their logs are unchanged.
 const KEPT: usize = 64;
 /// The default number of tasks of a page, and the largest.
 const PAGE: u32 = 50;
@@ -69,7 +69,7 @@ pub enum Reply {
 }
 
 impl Handler {
-    /// An agent whose tasks are performed there.
+    /// An agent whose tasks run on this desk.
     pub fn new(desk: impl Desk, card: &AgentCard) -> Self {
         let locks = (0..LOCKS).map(|_| Mutex::new(())).collect();
         Self(Arc::new(Served {
@@ -564,7 +564,7 @@ fn read<T: DeserializeOwned>(params: Value) -> Result<T, RpcRefusal> {
     serde_json::from_value(params).map_err(|error| RpcRefusal::params(format!("params: {error}")))
 }
 
-/// The conversation of a message; none if it begins one.
+/// The conversation of a message; `None` for a new one.
 fn context(task: &str, context: &str) -> Result<Option<String>, RpcRefusal> {
     let given = Some(context).filter(|it| !it.is_empty());
     if task.is_empty() {

@@ -136,7 +136,7 @@ impl Pushes {
         })
     }
 
-    /// Refuses an address for which there is no place.
+    /// Refuses an address beyond the limit.
     pub(super) fn room(&self, config: &PushConfig) -> Result<(), RpcRefusal> {
         let mut all = self.all();
         if all.len() >= MAX {

@@ -28,7 +28,7 @@ pub struct Tasks {
     all: Vec<HeldTask>,
     /// The messages of callers, and the tasks that they were for.
     seen: HashMap<String, usize>,
-    /// The run that has begun and was not prompted so far: the next one of a handoff chain never is.
+    /// The started run that has no prompt so far: the next one of a handoff chain never has one.
     begun: Option<RunNo>,
     /// The message that the next prompt is.
     named: Option<String>,
@@ -228,7 +228,7 @@ impl Tasks {
             ),
             Outcome::Failed { failure } => (failed(failure), say(&failure.to_string())),
         };
-        // A middleware may have judged otherwise.
+        // A middleware may have replaced the outcome.
         let text = result.text();
         if text != self.text() {
             self.answer(text, false, out);

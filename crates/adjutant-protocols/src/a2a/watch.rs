@@ -100,7 +100,7 @@ impl WatchedTask {
         Some(Ok(updates))
     }
 
-    /// The task when its run has ended or waits, or as soon as it has begun.
+    /// The task when its run has ended or waits, or as soon as it has started.
     pub(super) async fn ended(&mut self, at_once: bool) -> Result<Task, RpcRefusal> {
         while !(at_once && self.begun().is_some()) {
             match self.next().await {

@@ -47,7 +47,7 @@ pub struct TaskStatus {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum TaskState {
-    /// It is known, and was not begun.
+    /// It is known, and was not started.
     #[serde(rename = "TASK_STATE_SUBMITTED")]
     Submitted,
     /// It is running.
@@ -167,7 +167,7 @@ pub enum Update {
         /// The state.
         status: TaskStatus,
     },
-    /// More of something that it comes to, or other content of it.
+    /// A continuation or a replacement of an artifact.
     #[serde(rename_all = "camelCase")]
     ArtifactUpdate {
         /// The task.
@@ -204,7 +204,7 @@ pub struct SendOptions {
     /// The number of messages of the history that are wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history_length: Option<u32>,
-    /// True if the task is answered with as soon as it is begun.
+    /// True if the task is returned as soon as it has started.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub return_immediately: bool,
     /// The address that updates are pushed to as well.

@@ -72,7 +72,7 @@ impl Editor {
         said.unwrap_or_else(|_| Err(ToolError::new(ToolErrorKind::TimedOut, late())))
     }
 
-    /// Its files, if it lends some.
+    /// Its files, if it offers them.
     pub(super) fn files(&self) -> Option<Arc<dyn TextFiles>> {
         let Self { skills, .. } = self;
         (skills.reads || skills.writes).then(|| Arc::new(self.clone()) as _)

@@ -169,7 +169,7 @@ impl Link {
         }
     }
 
-    /// The number of a question whose answer is sent here.
+    /// The number of a request whose answer is sent here.
     fn wait(&self, sender: oneshot::Sender<Result<Value, RpcFault>>) -> u64 {
         let mut asked = self.asked();
         asked.last += 1;

@@ -54,7 +54,7 @@ pub(super) struct Seat {
     given: Mutex<Vec<Answered>>,
     /// Prompts for a run that was left, until they are placed.
     steered: Mutex<Vec<Queued>>,
-    /// True once the editor has closed it: nothing begins in it any more.
+    /// True after the editor has closed it: no new work starts in it.
     is_closed: AtomicBool,
 }
 

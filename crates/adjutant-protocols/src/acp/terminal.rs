@@ -42,7 +42,7 @@ struct RunInTerminal {
     editor: Editor,
 }
 
-/// A terminal; dropped, it is given back, and what runs in it ends.
+/// A terminal; dropping it releases it, and ends its command.
 struct Terminal<'a> {
     editor: &'a Editor,
     id: String,

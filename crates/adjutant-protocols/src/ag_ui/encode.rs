@@ -18,7 +18,7 @@ use crate::{
 
 /// Creates AG-UI events from the events of one run, live or from its log.
 ///
-/// Invariant: the first one is `RUN_STARTED`; all that has begun ends before `RUN_FINISHED`, and nothing follows it.
+/// Invariant: the first event is `RUN_STARTED`; all started items end before `RUN_FINISHED`, which is the last event.
 #[derive(Debug)]
 pub struct Encoder {
     thread: String,

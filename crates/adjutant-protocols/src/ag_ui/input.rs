@@ -32,7 +32,7 @@ pub struct RunAgentInput {
     /// The conversation as the page has it. Shape: AG-UI's `Message`.
     #[serde(default)]
     pub messages: Vec<Value>,
-    /// The page's state; nothing of it is used unless the application does.
+    /// The client's state; only the application uses it.
     #[serde(default)]
     pub state: Value,
     /// The answers to what the run before waits for.
@@ -48,7 +48,7 @@ pub struct RunAgentInput {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Resume {
-    /// The interrupt, as it was named.
+    /// The interrupt, by its name.
     pub interrupt_id: String,
     /// The status: `resolved` or `cancelled`.
     pub status: String,
@@ -99,7 +99,7 @@ impl RunAgentInput {
             .take_while(|it| it["role"] != "assistant")
             .collect::<Vec<_>>();
         for message in new.iter().rev().filter(|it| it["role"] == "tool") {
-            // A result of a call that ran here comes back too, and is no answer.
+            // A result of a call that ran here is sent back too, and is no answer.
             let waits = |pause: &&Arc<Pause>| {
                 let call = pause.call_id().map(|call| call.to_string());
                 pause.ask.kind == AskKind::External
