@@ -100,7 +100,7 @@ impl Executor for Engine {
             // The run defines the content; every engine sends the same bytes.
             Activity::Ask { turn, attempt } => {
                 let mut request = Request::of(run.request().shown());
-                request.tools = Arc::clone(self.tools.hiding(run.request().hidden).decls());
+                request.tools = Arc::clone(self.tools.hiding(run.request().hidden()).decls());
                 (request.turn, request.attempt) = (Some(turn.0), attempt);
                 Work::Ask(request)
             }
