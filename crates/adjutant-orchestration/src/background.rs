@@ -167,7 +167,7 @@ impl Background {
         self
     }
 
-    /// Finds the kept tasks of a session again that an earlier program launched, and gives the tasks of the session.
+    /// Finds the kept tasks of a session that an earlier program launched, and returns the tasks of the session.
     ///
     /// Interrupted tasks continue, and the next run of the session gets their results; tasks with a read result are
     /// omitted. The session must not be active in another program.
@@ -199,7 +199,8 @@ impl Background {
         tools::toolbox(self)
     }
 
-    /// An agent as a tool that the model may call in the background: it gives the task's id then, and not its answer.
+    /// An agent as a tool that the model can call in the background: it then returns the task's id instead of its
+    /// answer.
     ///
     /// Otherwise it is like [`agent_tool`](adjutant_agent::agent_tool).
     pub fn tool<D: Into<Arc<str>>>(
@@ -234,7 +235,7 @@ impl Background {
         self.table.stop(task)
     }
 
-    /// Forgets the tasks of a session that do not run, read or not: for when the session is not used any more.
+    /// Drops the tasks of a session that are not running, read or not: for a session that is no longer used.
     pub fn forget(&self, session: &adjutant_agent::LogId) {
         self.table.forget(session);
     }

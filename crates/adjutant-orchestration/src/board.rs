@@ -73,8 +73,8 @@ const MAX_TRIES: u32 = 1_000;
 /// The key-value store must contain only the board. Times come from the `World`: the clocks of several processes
 /// should agree to within a small part of a lease.
 ///
-/// Invariant: a task's place in an index (ready, claimed) is a function of its record and changes in the same write, which
-/// happens only if the record is still as it was read: no task is claimed twice, and none is lost between two states.
+/// Invariant: a task's place in an index (ready, claimed) is a function of its record and changes in the same write,
+/// which fails if the record has changed: no task is claimed twice, and none is lost between two states.
 #[derive(Debug, Clone)]
 pub struct Board {
     kv: Arc<dyn KvStore>,

@@ -15,7 +15,7 @@ const MAX_TASK_BYTES: usize = 200;
 /// The largest number of bytes of an error in a result.
 const MAX_ERROR_BYTES: usize = 2_000;
 
-/// The state of a task; from running it goes to one of the others, and stays there.
+/// The state of a task; after running it gets one of the others, which is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -39,7 +39,7 @@ pub struct Completion {
 pub enum CompletionStatus {
     /// It is.
     Completed,
-    /// It is not, and the agent has given up.
+    /// It failed, and the agent reported that.
     Failed,
 }
 
@@ -49,7 +49,7 @@ impl Completion {
         Self::new(CompletionStatus::Completed, summary)
     }
 
-    /// A task that the agent has given up.
+    /// A task that the agent could not complete.
     pub fn failed(summary: impl Into<String>) -> Self {
         Self::new(CompletionStatus::Failed, summary)
     }

@@ -97,7 +97,8 @@ struct DefinitionRules {
 }
 
 impl Definition {
-    /// Reads an agent from the text of a file; the path names it in errors and gives the name if the text has none.
+    /// Reads an agent from the text of a file; the path names it in errors and provides the name if the text has
+    /// none.
     ///
     /// # Errors
     /// `Invalid`, with file, line and column, if it cannot be read, a field is unknown or a value cannot be.

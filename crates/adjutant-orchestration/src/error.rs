@@ -153,7 +153,7 @@ impl From<Error> for ToolError {
             ErrorKind::TimedOut => ToolErrorKind::TimedOut,
             _ => ToolErrorKind::Failed,
         };
-        // The message is the model's; what caused it goes along, not the same words again.
+        // The message is for the model; its cause is attached without repeating the text.
         let told = ToolError::new(kind, error.message);
         match error.source {
             Some(source) => told.with_source(source),

@@ -1,4 +1,5 @@
-//! Fan-out: several tasks over one template, each for a fresh agent, so many at a time, results in the order of tasks.
+//! Fan-out: several tasks over one template, each for a fresh agent, with a limit of concurrent ones; results in the
+//! order of tasks.
 
 mod permits;
 mod report;
@@ -132,7 +133,7 @@ impl FanOut {
     /// Cancel: every running agent is cancelled.
     ///
     /// # Errors
-    /// `Invalid` if there is no task, a blank one, or there are too many; nothing was begun then.
+    /// `Invalid` if there is no task, a blank one, or there are too many; nothing was started then.
     pub async fn run(
         &self,
         factory: &AgentFactory,

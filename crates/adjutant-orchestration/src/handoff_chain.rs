@@ -96,7 +96,7 @@ impl HandoffChain {
         })
     }
 
-    /// Sets how often the conversation may be handed over after one prompt; 8 without it, 0 for never.
+    /// Sets the maximum number of handoffs after one prompt; 8 by default, 0 for none.
     #[must_use]
     pub fn max_handoffs(self, handoffs: usize) -> Self {
         Self {

@@ -113,7 +113,7 @@ pub enum Mode {
 }
 
 impl Notes {
-    /// The notes on this key-value store, beside whatever else is there, by the clock of the system.
+    /// The notes on this key-value store, which can contain other data, with the system's clock.
     pub fn new(kv: Arc<dyn KvStore>) -> Self {
         let world = Arc::new(SystemWorld);
         Self { kv, world }

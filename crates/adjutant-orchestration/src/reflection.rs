@@ -32,7 +32,7 @@ use crate::Error;
 
 /// The smallest number of times that a reflection must have been useless before it is dropped.
 pub const DROP_AFTER: u32 = 4;
-/// A reflection is dropped when its [`helpfulness`](Reflection::helpfulness) falls below this.
+/// A reflection is dropped when its [`helpfulness`](Reflection::helpfulness) is lower than this.
 pub const DROP_BELOW: f64 = 0.25;
 
 /// Names a reflection: `<agent>-<YYYYMMDD-HHMMSS>`, and a number if there are several of one second.
@@ -134,7 +134,7 @@ pub trait ReflectionStore: Send + Sync + fmt::Debug {
     /// `Store`.
     async fn all(&self) -> Result<Listing, Error>;
 
-    /// Keeps a reflection; if its name is taken, under that name with the first number from 2 on that is free.
+    /// Stores a reflection; if its name is in use, with the first free number from 2 on.
     ///
     /// # Errors
     /// `Invalid` if the name is invalid, `Full` if every number is used, `TimedOut`, `Store`.
@@ -195,8 +195,8 @@ impl Reflection {
         (f64::from(helped) + 1.0) / (f64::from(helped) + f64::from(useless) + 2.0)
     }
 
-    /// True if it has proved useless and is not recalled any more: it was useless at least [`DROP_AFTER`] times, and
-    /// its helpfulness is below [`DROP_BELOW`].
+    /// True if it has proved useless and is no longer recalled: it was useless at least [`DROP_AFTER`] times, and its
+    /// helpfulness is below [`DROP_BELOW`].
     pub fn is_dropped(&self) -> bool {
         self.tally.useless >= DROP_AFTER && self.helpfulness() < DROP_BELOW
     }

@@ -1,4 +1,4 @@
-//! The registry: who can be given work, by name, and how a fresh instance of an entry comes to be.
+//! The registry: the possible agents for tasks, by name, and the creation of fresh instances.
 
 mod name;
 mod slot;
@@ -28,7 +28,7 @@ pub struct Profile {
     /// The purpose of the agent.
     #[serde(skip_serializing_if = "is_blank")]
     pub description: Arc<str>,
-    /// The skills of the agent, in a word each.
+    /// The skills of the agent, one word each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Arc<str>>,
     /// The cost of its work, in the application's own words.
@@ -40,7 +40,7 @@ pub struct Profile {
     /// The largest number of levels of agents under an instance; with 0 it cannot delegate.
     #[serde(skip)]
     pub max_depth: u16,
-    /// The largest number of times that a task that an instance delegates may be handed on among its peers.
+    /// The largest number of handoffs of a task that an instance delegates.
     #[serde(skip)]
     pub max_handoffs: u32,
 }
@@ -127,7 +127,7 @@ impl Profile {
         self
     }
 
-    /// Sets how often a task that an instance delegates may be handed on among its peers.
+    /// Sets the largest number of handoffs of a task that an instance delegates.
     #[must_use]
     pub fn max_handoffs(mut self, handoffs: u32) -> Self {
         self.max_handoffs = handoffs;
@@ -141,7 +141,7 @@ impl Registry {
         Self::default()
     }
 
-    /// Sets a word that the names of its instances hold. Needed where several programs delegate tasks of one board.
+    /// Sets a word in the names of its instances. Needed if several programs delegate tasks of one board.
     ///
     /// A board takes two workers of one name for the same, and every program counts its instances from 1. Marks are
     /// left out of the word, and only its first 12 characters are used. Clones made before are not changed.
@@ -223,7 +223,7 @@ impl Registry {
     /// If a [`worker`](Registry::worker) is set, it precedes the number.
     pub fn instance_name(&self, name: &str, task: &str) -> String {
         let instance = name::instance(name, task, &self.worker, self.next_id(name));
-        // An entry whose name begins like another one's could come to the same.
+        // Another entry with the same prefix could result in the same name.
         self.was_there(&instance);
         instance
     }

@@ -88,7 +88,7 @@ struct TeamPlan {
 type Hears = dyn Fn(&TeamReport) + Send + Sync;
 
 impl Team {
-    /// A team without templates, of any size, whose lead may make members from a prompt.
+    /// A team without templates, of any size, whose lead can create members from a prompt.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let plan = TeamPlan {
             name: name.into(),
@@ -137,9 +137,9 @@ impl Team {
 
     /// Sets what all members together may spend in one run: tokens, money and requests.
     ///
-    /// Looked at before each request of a member, which ends with that limit when nothing is left. Requests are counted
-    /// exactly. Tokens and money can be passed by the requests that are on their way; the caps of the lead's run, which
-    /// hold for everything under it, cannot.
+    /// Checked before each request of a member, which ends with that limit when nothing is left. Requests are counted
+    /// exactly. Tokens and cost can be exceeded by concurrent requests; the caps of the lead's run, which apply to
+    /// everything under it, cannot.
     #[must_use]
     pub fn member_caps(self, caps: Caps) -> Self {
         self.with(|plan| plan.caps = caps)

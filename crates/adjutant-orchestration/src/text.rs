@@ -33,7 +33,7 @@ pub(crate) fn clipped(text: &str, max: usize) -> String {
     cut(&format!("{kept}{CUT}"), max).to_owned()
 }
 
-/// The beginning of a text, of at most so many characters, with a mark if something is left out.
+/// The beginning of a text, of at most `chars` characters, with a mark if it was cut.
 pub(crate) fn cut_chars(text: &str, chars: usize) -> Cow<'_, str> {
     // No text has more characters than bytes.
     if text.len() <= chars {
@@ -51,7 +51,7 @@ pub(crate) fn cut_chars(text: &str, chars: usize) -> Cow<'_, str> {
 
 /// A text on one line of at most `max` bytes.
 pub(crate) fn line(text: &str, max: usize) -> String {
-    // The text that is cut off anyway need not be looked at.
+    // The part that will be cut need not be processed.
     let words =
         cut(text, max.saturating_mul(4)).split(|it: char| it.is_whitespace() || it.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();

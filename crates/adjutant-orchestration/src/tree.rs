@@ -53,7 +53,7 @@ pub struct TreeNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NodeState {
-    /// It was opened and has not begun.
+    /// It was opened and has not started.
     Opened,
     /// It works.
     Working,

@@ -28,7 +28,7 @@ use crate::{
 
 /// The state of a kept task's log.
 pub(super) enum Stands {
-    /// Nothing has begun.
+    /// Nothing has started.
     Fresh,
     /// It was left in the middle.
     Open,

@@ -195,8 +195,8 @@ fn record_of(task: &BackgroundTask, order: &LaunchOrder) -> Launched {
 
 /// The number of the task that a call launches: greater than all before it in the conversation.
 ///
-/// It depends on nothing but the log, so that a call that is entered again gives the same one, and a program that begins
-/// again gives none twice. Calls of one turn differ in their blocks; numbers between them are left out.
+/// It depends only on the log, so that a call that is entered again gets the same number, and a restarted program
+/// uses none twice. Calls of one turn differ in their blocks; numbers between them are unused.
 fn number(history: &Transcript, call: CallId) -> u64 {
     let newest = history.iter().rev().find_map(|stored| match &stored.entry {
         Entry::Turn(turn) => turn

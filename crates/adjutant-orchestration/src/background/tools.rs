@@ -1,4 +1,4 @@
-//! The tools with which a model launches tasks, looks at them, waits for them and stops them.
+//! The tools with which a model launches, lists, awaits and stops tasks.
 
 use std::{sync::Arc, time::Duration};
 

@@ -40,7 +40,8 @@ impl Board {
 
     /// Claims the task of the highest priority that is ready for an agent, the oldest of several; `None` if none is.
     ///
-    /// Tasks that are reserved for others are not ready. Within about a second, this also finds tasks whose leases ran out.
+    /// Tasks that are reserved for others are not ready. Within about a second, this also finds tasks with expired
+    /// leases.
     ///
     /// # Errors
     /// `Invalid` for a lease of no time or of more than [`MAX_LEASE`], `Store`.
@@ -117,7 +118,8 @@ impl Board {
         self.change(id, edit).await
     }
 
-    /// Gives a task to an agent: a pending one is reserved for it, one in progress is its own for the rest of the lease.
+    /// Assigns a task to an agent: a pending one is reserved for it, one in progress belongs to it for the rest of
+    /// the lease.
     ///
     /// Its previous worker can no longer finish it.
     ///

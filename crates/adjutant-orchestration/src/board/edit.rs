@@ -12,8 +12,8 @@ impl Board {
     /// Edits a task, while it is pending or in progress; its dependencies only while it is pending.
     ///
     /// # Errors
-    /// `Invalid` if something is too large or the task would wait for itself; `Missing` for the task or a dependency that
-    /// is not there; `Conflict` if the task cannot be changed any more; `Full` if too many tasks hang together; `Store`.
+    /// `Invalid` if something is too large or the task would wait for itself; `Missing` for a missing task or
+    /// dependency; `Conflict` if the task can no longer be changed; `Full` if too many tasks are connected; `Store`.
     pub async fn update(&self, id: &TaskId, edit: TaskEdit) -> Result<Task, Error> {
         let Some(dependencies) = &edit.dependencies else {
             let change = |task: &mut Task, _| {

@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// The largest number of tasks that are looked at to find out if a change would make a cycle.
+/// The largest number of tasks that are examined to detect a cycle.
 const MAX_WALK: usize = 10_000;
 /// The number of dependents that are read at once.
 const PAGE: usize = 256;
-/// The number of tasks that are looked at side by side.
+/// The number of tasks that are read concurrently.
 const AT_ONCE: usize = 16;
 
 impl Board {
@@ -163,7 +163,7 @@ impl Board {
 
     async fn unblock(&self, id: &TaskId) -> Result<(), Error> {
         while let Some(kept) = self.find(id).await? {
-            // Completed is for ever: if all are so now, nothing can block it any more.
+            // Completion is permanent: if all are completed now, nothing can block it any more.
             if !kept.task.waits || !self.blockers(&kept.task).await?.is_empty() {
                 break;
             }
@@ -224,7 +224,7 @@ fn is_open(kept: &VersionedTask) -> bool {
     kept.task.status != TaskStatus::Completed
 }
 
-/// Writes a task again as it was read, with so many dependents.
+/// Writes a task again unchanged, with this number of dependents.
 fn touch(kept: &VersionedTask, dependents: u32) -> Result<Change, Error> {
     let task = Task {
         dependents,

@@ -5,7 +5,7 @@ use adjutant_agent::kv::{Change, Scan};
 use super::{Action, Board, Task, TaskId, claim::lost_by, keys, table::step};
 use crate::Error;
 
-/// The time between two looks at the leases while there are ready tasks, in milliseconds.
+/// The interval of checking leases while there are ready tasks, in milliseconds.
 const TEND_EVERY_MS: u64 = 1_000;
 /// The number of keys that are read at once.
 const PAGE: usize = 64;

@@ -101,7 +101,7 @@ impl NewTask {
         }
     }
 
-    /// Sets a name by which it is created at most once: a second creation gives the task of the first.
+    /// Sets a name by which it is created at most once: a second creation returns the first task.
     #[must_use]
     pub fn key(self, key: impl Into<Arc<str>>) -> Self {
         Self {
@@ -193,7 +193,7 @@ impl TaskEdit {
         }
     }
 
-    /// Adds or changes something that the application knows about it; `null` takes it away.
+    /// Sets a metadata value of the application; `null` removes it.
     #[must_use]
     pub fn metadata(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.metadata.insert(name.into(), value.into());

@@ -118,8 +118,8 @@ fn line(listed: &ListedTask) -> Map<String, Value> {
     shown
 }
 
-/// JSON whose strings hold no markup, no control characters and nothing that cannot be seen: all that is written as
-/// escapes, so that nothing is lost.
+/// JSON whose strings contain no markup, control or invisible characters: all of these are escaped, so that nothing
+/// is lost.
 pub(super) fn defused(value: &Value) -> String {
     let json = value.to_string();
     let mut text = String::with_capacity(json.len());

@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Action {
-    /// A worker takes it, keeps it, or takes it over when the lease of another one has run out.
+    /// A worker takes it, keeps it, or takes it over after another one's lease expired.
     Claim,
     /// A heartbeat of its worker.
     Heartbeat,
@@ -94,7 +94,7 @@ impl Action {
         A::Delete,
     ];
 
-    /// Returns the word for it in "it cannot be …".
+    /// Returns the participle for "it cannot be …".
     fn done(self) -> &'static str {
         match self {
             A::Claim => "claimed",

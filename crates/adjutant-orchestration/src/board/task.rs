@@ -113,7 +113,7 @@ pub struct Task {
     /// The number of tasks that depend on it.
     #[serde(default)]
     pub dependents: u32,
-    /// True if a dependency was still to be completed when this was looked at last; never set once all are.
+    /// True if a dependency was not completed at the last check; never set once all are.
     #[serde(default)]
     pub(super) waits: bool,
     /// By what name it was created at most once.

@@ -51,7 +51,8 @@ impl Board {
     /// Waits until a task has ended, at most this long.
     ///
     /// # Errors
-    /// `TimedOut` if it has not; `Missing` if there is no such task, or it was deleted meanwhile; `Store`.
+    /// `TimedOut` if it has not ended; `Missing` if there is no such task, or it was deleted in the meantime;
+    /// `Store`.
     pub async fn wait(&self, id: &TaskId, within: Duration) -> Result<Task, Error> {
         let ended =
             tokio::time::timeout(within, self.until(id, |task| task.status.is_terminal())).await;
@@ -82,7 +83,7 @@ impl Board {
         id: &TaskId,
         is_so: impl Fn(&Task) -> bool + Send,
     ) -> Result<Task, Error> {
-        // Watched from before it is looked at: nothing is missed in between.
+        // Watched before it is read, so that no change is missed.
         let newest = self.kv.newest().await?;
         let task = self.get(id).await?;
         if is_so(&task) {

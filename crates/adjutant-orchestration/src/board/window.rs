@@ -18,7 +18,7 @@ pub(super) struct BoardShared {
 /// The next ready tasks, as of a version of the queue. Others may have claimed them, but no new ones came.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// The version of the queue's key before the key-value store was looked at.
+    /// The version of the queue's key before the key-value store was read.
     queue: Option<Version>,
     /// The keys of ready tasks, in order.
     pub(super) ready: VecDeque<Arc<str>>,
@@ -26,7 +26,7 @@ pub(super) struct Window {
     pub(super) is_whole: bool,
     /// The agents for which nothing is reserved.
     pub(super) unreserved: HashSet<Arc<str>>,
-    /// The time when leases were looked at last.
+    /// The time of the last check of leases.
     pub(super) tended_ms: Option<u64>,
 }
 

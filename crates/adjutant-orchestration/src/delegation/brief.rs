@@ -7,7 +7,7 @@ use crate::text::{cut_chars, defused};
 /// The largest number of characters of a task, and of its context.
 pub(super) const MAX_CONTEXT_CHARS: usize = 16_000;
 
-/// The tags of a brief; texts in them are kept from looking like one.
+/// The tags of a brief; texts in them are escaped.
 const CONTEXT: &str = "delegation_context";
 const HANDOFF: &str = "handoff_context";
 

@@ -122,7 +122,7 @@ impl DelegatedTask {
         report
     }
 
-    /// Takes the task on the board; none if it is on no board.
+    /// Takes the task on the board; `None` if it is not on a board.
     async fn claim(&self, instance: &str) -> Result<Option<(Guard, Vec<String>)>, String> {
         let (Some(driver), Some(task)) = (&self.shared.board, &self.order.task_id) else {
             return Ok(None);

@@ -23,7 +23,7 @@ pub(crate) trait TaskDriver: Send + Sync {
         again: Again,
     ) -> Result<Vec<String>, Error>;
 
-    /// Gives a task that an instance has to a peer; again is as once, also when the peer has ended it.
+    /// Passes an instance's task to a peer; repeating it has no effect, even after the peer has ended it.
     async fn hand_on(&self, task: &str, to: &str) -> Result<(), Error>;
 
     /// Writes down how a task ended; again is as once.
@@ -72,7 +72,7 @@ pub(crate) struct Recalled {
     pub(crate) text: String,
 }
 
-/// Ends a task as failed if its call is given up without a word.
+/// Ends a task as failed if its call is dropped without a report.
 ///
 /// A suspended call is entered again later, and continues the task.
 pub(super) struct Guard {

@@ -26,12 +26,12 @@ const PROTOCOL: &str = "\
 If another agent is clearly better suited to the whole rest of your task, call `handoff` instead of doing it badly. Your \
 own work ends with that; the other one gets your task and what you write for it, and reports in your place.";
 
-/// A task is handed on; kept in the result of the call, so that a crash loses nothing.
+/// A handoff of a task, recorded in the result of the call, so that a crash loses nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Handoff {
-    /// The entry that is to take over.
+    /// The entry that takes over.
     pub(super) target: String,
-    /// The name of the instance that is to take over.
+    /// The name of the instance that takes over.
     pub(super) instance: String,
     pub(super) reason: String,
     pub(super) context: String,

@@ -37,7 +37,7 @@ struct Answers {
     answers: Vec<Reply>,
 }
 
-/// Lets an agent answer the questions of those whom it gave tasks.
+/// Lets an agent answer questions about the tasks that it delegated.
 pub(super) fn install(
     agent: Agent,
     shared: &Arc<DelegationShared>,

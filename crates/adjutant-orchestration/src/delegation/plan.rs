@@ -19,7 +19,7 @@ pub(crate) enum Again {
     Maybe,
 }
 
-/// One task, as the model gives it.
+/// One task from the model.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct TaskOrder {
     pub(super) agent: String,

@@ -68,7 +68,7 @@ pub(super) struct Question {
     pub(super) question: String,
 }
 
-/// An answer, as the model gives it.
+/// An answer from the model.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Reply {
     pub(super) delegation_id: String,

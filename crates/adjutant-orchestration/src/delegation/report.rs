@@ -97,7 +97,7 @@ impl TaskReport {
         }
     }
 
-    /// Adds something that went wrong beside it.
+    /// Adds a warning.
     pub(super) fn warn(&mut self, warning: String) {
         let warning = cut_chars(&warning, MAX_ERROR_CHARS).into_owned();
         self.warning = Some(match self.warning.take() {

@@ -1,4 +1,4 @@
-//! Permits: a limit of agents at a time is no failure as long as one of the same call will make room.
+//! Permits: reaching the limit of agents is no failure while another one of the same call will make space.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,7 +28,7 @@ impl Permits {
         Untried(self)
     }
 
-    /// Begins a task as soon as there is a permit; `None` if it should not begin any more.
+    /// Starts a task as soon as there is a permit; `None` if it should no longer start.
     ///
     /// A refused agent waits while another one of the call is running, or has not tried yet: finally one runs or all
     /// have tried in vain, so no agent waits forever.

@@ -1,4 +1,4 @@
-//! Fan-out as a tool: the model gives a list of tasks.
+//! Fan-out as a tool: the model passes a list of tasks.
 
 use std::sync::Arc;
 

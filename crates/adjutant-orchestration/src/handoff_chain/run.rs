@@ -236,7 +236,7 @@ impl HandoffChainRun {
         Ok(self.perform(running))
     }
 
-    /// An agent with the tools to hand the conversation over, after so many handoffs.
+    /// An agent with the tools to hand the conversation over, after this number of handoffs.
     fn agent_at(&self, at: usize, handoffs: usize) -> Agent {
         let target = self.chain.target(at);
         let handoff_run = HandoffRun::new(self.chain.max_handoffs.saturating_sub(handoffs));

@@ -14,13 +14,13 @@ const MAX_REASON: usize = 1_000;
 
 /// The state that the tools of one handoff run share.
 pub(super) struct HandoffRun {
-    /// The number of times that the conversation may still be handed over.
+    /// The remaining number of handoffs.
     pub(super) left: usize,
     /// The agent that gets the conversation, once a call was granted.
     taken: Mutex<Option<Arc<str>>>,
 }
 
-/// The conversation, granted to one; it is given back if the call does not come to its end.
+/// The conversation, reserved for one handoff; it is released if the call does not complete.
 struct Granted<'a> {
     handoff_run: &'a HandoffRun,
     stays: bool,

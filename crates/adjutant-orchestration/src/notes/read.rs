@@ -80,7 +80,7 @@ impl Notes {
         let mut found = Vec::with_capacity(hits.len());
         for hit in hits {
             let name = hit.item.key.strip_prefix(BODIES).unwrap_or_default();
-            // A note that was removed meanwhile is left out.
+            // A note that was removed in the meantime is omitted.
             if let Some(info) = self.kv.get(&format!("{INFOS}{name}")).await? {
                 let Body { body } = kept::read(&hit.item)?;
                 found.push(Note {

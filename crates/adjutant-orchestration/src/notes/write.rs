@@ -84,7 +84,7 @@ impl Notes {
         let body = match (&before, writing.mode) {
             (Some(_), Mode::Append) => match self.appended(writing).await? {
                 Some(body) => body,
-                // Removed meanwhile.
+                // It was removed in the meantime.
                 None => return Ok(None),
             },
             _ => Arc::clone(&writing.body),
@@ -142,7 +142,7 @@ impl Notes {
         kept
     }
 
-    /// Returns the change that counts one more note; fails if there may be no more.
+    /// Returns the change that counts one more note; fails at the limit.
     async fn one_more(&self) -> Result<Change, Error> {
         let counted = self.kv.get(COUNT).await?;
         let notes = counted

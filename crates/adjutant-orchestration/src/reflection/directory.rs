@@ -23,7 +23,7 @@ use crate::{Error, ErrorKind, text};
 pub const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// The largest number of files that are read, the newest first; older ones are passed over.
 pub const MAX_LISTED: usize = 2_000;
-/// The largest number of entries of a directory that are looked at.
+/// The largest number of entries of a directory that are read.
 const MAX_ENTRIES: usize = 20_000;
 /// The largest number of warnings in a listing.
 const MAX_SKIPPED: usize = 20;
@@ -37,7 +37,7 @@ const SUFFIX: &str = ".md";
 
 /// Reflections in a directory. The names of files are made of plain letters: none leads out of it.
 ///
-/// Only files are read, no links. Counts are made under a lock on `.lock`, which a process that dies gives back.
+/// Only files are read, no links. Counts are made under a lock on `.lock`, which a dying process releases.
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: Arc<Path>,
@@ -124,7 +124,7 @@ impl Directory {
             let stem = name.strip_suffix(SUFFIX);
             match stem.and_then(|stem| Some((name::stamp(stem)?, ReflectionId(stem.into())))) {
                 Some(named) => drop(names.insert(named)),
-                // A file whose name begins with a dot is ours, or hidden on purpose.
+                // A file whose name begins with a dot is ours, or hidden intentionally.
                 None if name.starts_with('.') => {}
                 None => skipped.push(format!(
                     "this is no reflection: {:?}",

@@ -70,7 +70,7 @@ impl Learning {
         }
     }
 
-    /// Sets what runs are judged by; [`judge`] without it.
+    /// Sets the function that determines the outcome of runs; [`judge`] by default.
     #[must_use]
     pub fn judged_by(self, judge: impl Fn(&RunResult) -> Outcome + Send + Sync + 'static) -> Self {
         Self {

@@ -58,7 +58,7 @@ pub(super) fn candidates(id: &ReflectionId) -> impl Iterator<Item = ReflectionId
     })
 }
 
-/// Returns the time when a reflection of this name was made, as text that sorts by time; `None` if it is no such name.
+/// Returns the creation time in the name of a reflection, as sortable text; `None` if the name is invalid.
 pub(super) fn stamp(id: &str) -> Option<Arc<str>> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if id.len() > MAX_BYTES || !id.bytes().all(is_plain) || id.starts_with('-') {

@@ -21,7 +21,7 @@ pub struct OnKvStore {
 }
 
 impl OnKvStore {
-    /// The reflections on this key-value store, beside whatever else is there.
+    /// The reflections on this key-value store, which can contain other data.
     pub fn new(kv: Arc<dyn KvStore>) -> Self {
         Self { kv }
     }

@@ -17,7 +17,7 @@ const COMMON: [&str; 83] = [
     "this", "to", "use", "was", "we", "were", "what", "when", "where", "which", "who", "will",
     "with", "would", "you", "your", "ve",
 ];
-/// The largest number of bytes of a task that are looked at.
+/// The largest number of bytes of a task that are used.
 const MAX_QUERY_BYTES: usize = 8 * 1024;
 /// The smallest number of significant words that a reflection must share with a task; all of them if the task has
 /// fewer.

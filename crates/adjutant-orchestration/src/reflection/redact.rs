@@ -4,15 +4,15 @@ use std::{fmt, sync::Arc};
 
 use super::secrets;
 
-/// The text that takes the place of a secret.
+/// The replacement of a secret.
 pub(super) const REDACTED: &str = "[redacted]";
 /// The smallest number of bytes in a named value: a shorter one would take out parts of words.
 const MIN_VALUE_BYTES: usize = 3;
 
 /// Takes secrets out of texts: keys, tokens, passwords and private keys by their shapes, and named values.
 ///
-/// It rather takes out too much than too little, but leaves prose and code as they are. It is no proof that a text holds
-/// no secret: a password without a name beside it looks like any word.
+/// It prefers to remove too much, but leaves prose and code unchanged. It cannot prove that a text contains no
+/// secret: a password without a name next to it looks like any word.
 #[derive(Clone, Default)]
 pub struct Redactor {
     /// The longest first: one may be the beginning of another.

@@ -102,7 +102,8 @@ impl Reflections {
         }
     }
 
-    /// The reflections that may help with a task, best first: [`MAX_RECALLED`] at most, [`MAX_RENDERED_BYTES`] in all.
+    /// The reflections that may help with a task, best first: at most [`MAX_RECALLED`], with [`MAX_RENDERED_BYTES`]
+    /// in total.
     ///
     /// A reflection must share two significant words with the task. They are ranked by relevance (BM25) times
     /// [`Reflection::helpfulness`]; of equal ones, the newest comes first.
@@ -120,7 +121,7 @@ impl Reflections {
 
     /// Keeps a note on a failure, without what looks like a secret in it, each part of bounded length.
     ///
-    /// The same note of the same agent is kept once: it gives the name that it has.
+    /// The same note of the same agent is stored once: the existing name is returned.
     ///
     /// # Errors
     /// `Invalid` if it names no task, `Store` if it cannot be written, `Full`, `TimedOut`.
@@ -208,7 +209,7 @@ impl Reflections {
         agent.effect(self.recalling()).middleware(self.learning())
     }
 
-    /// The effect that shows reflections, as a recorded entry beside the message that they may help with.
+    /// The effect that adds reflections, as a recorded entry next to the message that they may help with.
     pub fn recalling(&self) -> Recalling {
         Recalling::new(self.clone())
     }

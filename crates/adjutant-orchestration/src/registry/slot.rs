@@ -15,7 +15,7 @@ pub struct Slot {
     inner: Arc<SlotShared>,
 }
 
-/// A slot that is taken, until this is dropped.
+/// A taken slot, until this is dropped.
 #[derive(Debug)]
 #[must_use = "the slot is free again when this is dropped"]
 pub struct Occupied {
@@ -130,7 +130,7 @@ impl Away {
         inner.changed.notify_waiters();
     }
 
-    /// True if no other call of the instance waits any more.
+    /// True if no other call of the instance is waiting.
     fn come(&mut self) -> bool {
         if std::mem::replace(&mut self.is_back, true) {
             return false;

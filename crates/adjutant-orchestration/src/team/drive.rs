@@ -40,7 +40,7 @@ struct State {
 /// A team around a drive, and those around that one.
 struct Around {
     open: Weak<OpenRosters>,
-    /// None for an agent under a lead, which is no lead itself.
+    /// `None` for an agent under a lead, which is not a lead itself.
     roster: Option<Arc<Roster>>,
     outer: Option<Arc<Around>>,
 }

@@ -18,14 +18,14 @@ use super::{
     texts,
 };
 
-/// The effect that gives the lead its notes, and chooses its tools.
+/// The effect that adds the lead's notes, and selects its tools.
 pub(super) struct Lead {
     open: Arc<OpenRosters>,
-    /// The tools that stay; none if all do.
+    /// The tools that stay; `None` for all.
     only: Option<BTreeSet<ToolName>>,
 }
 
-/// The effect that gives a member its notes, and limits what all members together may spend.
+/// The effect that adds a member's notes, and limits the spending of all members together.
 pub(super) struct Mate {
     roster: Weak<Roster>,
     name: Arc<str>,

@@ -239,7 +239,7 @@ impl Roster {
         Ok((child, run, recipe.timeout))
     }
 
-    /// A member cannot be opened any more.
+    /// A member can no longer be opened.
     async fn lose(&self, job: &MemberJob, why: &str) {
         if let Some(member) = self.state().members.get_mut(&job.name) {
             (member.status, member.since_ms, member.result) =

@@ -57,7 +57,7 @@ pub trait Mailbox: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Address {
-    /// The run of a team, unique for ever.
+    /// The run of a team, permanently unique.
     pub room: Arc<str>,
     /// The recipient, unique in its room.
     pub name: Arc<str>,
@@ -139,7 +139,7 @@ impl Address {
 }
 
 impl Pick {
-    /// At most so many messages, with at most so many bytes of content.
+    /// A mailbox with these limits of messages and bytes of content.
     pub fn new(most: usize, max_bytes: usize) -> Self {
         Self {
             from: None,

@@ -42,7 +42,7 @@ struct Again {
     before: Box<Member>,
 }
 
-/// A member that is on the list before it has begun: if it does not begin, everything is as it was before.
+/// A member in the list before its start: if the start fails, the previous state is restored.
 struct Enlisted<'a> {
     roster: &'a Roster,
     job: &'a MemberJob,
@@ -434,7 +434,7 @@ impl Roster {
     }
 }
 
-/// The message that gives a member another task.
+/// The message with another task for a member.
 pub(super) fn assigned(task: &str) -> String {
     format!("Your lead has a new task for you:\n{task}")
 }

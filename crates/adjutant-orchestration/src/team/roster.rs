@@ -16,7 +16,7 @@ use super::{Address, LEAD, MemberReport, MemberStatus, MessageKind, TeamPlan, Te
 pub(super) struct Roster {
     me: Weak<Roster>,
     pub(super) plan: Arc<TeamPlan>,
-    /// The room of its messages, unique for ever.
+    /// The room of its messages, permanently unique.
     room: OnceLock<Arc<str>>,
     /// The conversation of the lead.
     pub(super) lead: ThreadId,
@@ -66,13 +66,13 @@ pub(super) struct Member {
     pub(super) stopping: bool,
     /// True if it has ended, and the lead is about to be notified.
     pub(super) ending: bool,
-    /// The recipe that it is made of, to open it again; none if that cannot be followed any more.
+    /// The recipe to open it again; `None` if that is no longer possible.
     pub(super) recipe: Option<super::recipe::Recipe>,
     /// The thread of its conversation, once it was opened.
     pub(super) thread: Option<ThreadId>,
     /// The number of tasks that its conversation was given.
     pub(super) works: usize,
-    /// The call that gave it its newest task.
+    /// The call of its newest task.
     pub(super) call: Option<CallId>,
     /// True if it did nothing in this run.
     pub(super) earlier: bool,
@@ -161,7 +161,7 @@ impl Roster {
             .get_or_init(|| format!("{:032x}", self.plan.world.id()).into())
     }
 
-    /// Sets the room that an earlier program gave the run.
+    /// Sets the room from an earlier program.
     pub(super) fn in_room(&self, room: Arc<str>) {
         // The room is not used before the team is known.
         let _ = self.room.set(room);
@@ -193,7 +193,7 @@ impl Roster {
             .as_ref()
             .filter(|_| !report.members.is_empty())
         {
-            // The run has ended: nothing of it can fail any more.
+            // The run has ended: it can no longer fail.
             let _ = std::panic::catch_unwind(AssertUnwindSafe(|| told(&report)));
         }
     }

@@ -29,7 +29,7 @@ const MAX_CALL: Duration = Duration::from_secs(3_660);
 /// The largest number of bytes of messages in a result; they are bounded before they become JSON.
 const MAX_OUTPUT: usize = 512 * 1024;
 
-/// Whose tools they are.
+/// The user of the tools.
 #[derive(Clone)]
 pub(super) enum Speaker {
     /// The lead of whichever run calls.

@@ -140,7 +140,7 @@ impl Roster {
         }
     }
 
-    /// Waits until a member does not work any more, but not for long.
+    /// Waits with a timeout until a member has stopped working.
     pub(super) async fn rests(&self, name: &str, work: u64, time: Duration) {
         let mut changes = self.changes();
         let rested = async {
