@@ -204,7 +204,8 @@ fn job(
         home,
         tmp: folder.path().to_owned(),
         folder: Some(folder),
-        shared: None,
+        session: None,
+        writes: Vec::new(),
         environment: config
             .env
             .iter()

@@ -16,6 +16,7 @@ use crate::{
     digest::Digest,
     exchange::{take_out, take_place},
     files::{Files, MAX_FILE, Root, copy::close, open_regular, show, texts::plain},
+    obeyed,
 };
 
 /// The kind of the note that tells of a file which is about to be changed.
@@ -334,6 +335,13 @@ impl Change {
 /// # Errors
 /// If a file is not any more as it was looked at, or cannot be written. What was done is put back.
 pub(crate) fn write_all(files: &Files, changes: &[Change]) -> Result<(), ToolError> {
+    let root = files
+        .path()
+        .canonicalize()
+        .unwrap_or_else(|_| files.path().to_owned());
+    for change in changes {
+        obeyed::allow(root.join(&change.path));
+    }
     for (at, change) in changes.iter().enumerate() {
         let shown = show::path(&change.path);
         let written = match unchanged(files, change) {

@@ -13,6 +13,7 @@ mod fetch;
 mod files;
 #[cfg(all(feature = "shell", unix))]
 mod git;
+mod obeyed;
 mod plan;
 #[cfg(any(feature = "reach", all(feature = "shell", unix)))]
 mod public;

@@ -232,6 +232,14 @@ impl Rules {
         if let Some(rule) = named(Decision::Ask) {
             return Ruling::by(rule, tool);
         }
+        // No rule and no mode allows a command to change what other programs obey: a person does, each time.
+        if about.class == Class::Runs && args["writes"].as_array().is_some_and(|it| !it.is_empty())
+        {
+            return Ruling {
+                decision: Decision::Ask,
+                why: format!("other programs obey the files {}", args["writes"]).into(),
+            };
+        }
         let is_careful = state.mode != AccessMode::All || state.denies_commands();
         if let Some(why) = about.unclear.filter(|_| is_careful) {
             let why = format!("the command line is not plain: {why}").into();

@@ -5,8 +5,17 @@
 mod bwrap;
 #[cfg(target_os = "linux")]
 mod end;
+pub(crate) mod git_settings;
+#[cfg(target_os = "linux")]
+mod git_view;
+#[cfg(target_os = "linux")]
+mod guard;
+#[cfg(target_os = "linux")]
+mod harmless;
 #[cfg(target_os = "linux")]
 mod helper;
+#[cfg(target_os = "linux")]
+mod holder;
 #[cfg_attr(
     not(target_os = "linux"),
     allow(dead_code, reason = "nobody asks for a host elsewhere")
@@ -24,8 +33,13 @@ mod proxy;
 mod report;
 #[cfg(target_os = "linux")]
 pub(crate) mod repository;
+pub(crate) mod session;
+#[cfg(target_os = "linux")]
+mod stamp;
 #[cfg(target_os = "linux")]
 mod syscalls;
+#[cfg(target_os = "linux")]
+mod tree;
 #[cfg(target_os = "linux")]
 mod watcher;
 
@@ -221,7 +235,7 @@ impl Sandbox {
     }
 
     /// Returns a note about what the output of a command shows as refused.
-    pub(crate) fn explain(&self, output: &str) -> Option<&'static str> {
+    pub(crate) fn explain(&self, output: &str) -> Option<String> {
         report::explain(self, output)
     }
 

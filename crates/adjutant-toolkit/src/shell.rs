@@ -16,7 +16,7 @@ use std::{
 
 use adjutant_tool::Tools;
 
-use crate::{Error, ErrorKind, Sandbox};
+use crate::{Error, ErrorKind, Sandbox, sandbox::session::Session};
 use kept::Kept;
 use run::RunCommand;
 use tools::{CommandOutput, StopCommand};
@@ -39,6 +39,7 @@ struct Inner {
     kept: Mutex<Kept>,
     /// The home of the commands, their `/tmp` and `/dev/shm`, and their long outputs.
     folder: tempfile::TempDir,
+    session: Arc<Session>,
     /// Done once the user's git settings were copied into that home.
     identity: Once,
 }
@@ -57,11 +58,13 @@ impl Shell {
             )
             .with_source(error)
         })?;
+        let session = Session::new(&root, folder.path());
         let inner = Inner {
             root,
             sandbox,
             environment: Vec::new(),
             kept: Mutex::default(),
+            session,
             folder,
             identity: Once::new(),
         };

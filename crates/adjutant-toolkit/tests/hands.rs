@@ -5,6 +5,8 @@
 mod escapes;
 #[path = "hands/git.rs"]
 mod git;
+#[path = "hands/protected.rs"]
+mod protected;
 #[path = "hands/rows.rs"]
 mod rows;
 #[path = "hands/shell.rs"]

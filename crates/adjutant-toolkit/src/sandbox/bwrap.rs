@@ -14,8 +14,9 @@ use std::{
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use super::{
-    Network, places,
-    repository::Repository,
+    Network,
+    guard::Watch,
+    places,
     syscalls::{self, Sockets},
 };
 
@@ -37,9 +38,9 @@ pub(super) fn probe() -> Result<PathBuf, Arc<str>> {
             read: &[],
             write: &[],
             keep: &[],
-            root: Path::new("/"),
             network: &Network::None,
-            repository: None,
+            has_network: false,
+            watch: None,
             shared: None,
         };
         let mut command = Command::new(&program);
@@ -71,10 +72,11 @@ pub(super) struct Bindings<'a> {
     pub(super) read: &'a [PathBuf],
     pub(super) write: &'a [PathBuf],
     pub(super) keep: &'a [PathBuf],
-    pub(super) root: &'a Path,
     pub(super) network: &'a Network,
-    /// The repository of the root, if commands may change it.
-    pub(super) repository: Option<&'a Repository>,
+    /// True if the command joins the network of its session.
+    pub(super) has_network: bool,
+    /// The protected names below the root, if it can be written.
+    pub(super) watch: Option<&'a Watch>,
     /// The directory whose `tmp` and `shm` are `/tmp` and `/dev/shm`; without it these are empty.
     pub(super) shared: Option<&'a Path>,
 }
@@ -114,7 +116,7 @@ fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
         "ALL",
     ]
     .map(AsRef::as_ref));
-    if *plan.network == Network::All {
+    if *plan.network == Network::All || plan.has_network {
         add(&["--share-net".as_ref()]);
     }
     add(&["--dev", "/dev", "--proc", "/proc"].map(AsRef::as_ref));
@@ -146,27 +148,17 @@ fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
     for path in plan.write {
         add(&["--bind-try".as_ref(), path.as_os_str(), path.as_os_str()]);
     }
-    // A place that something is bound to cannot be renamed, and so nothing can stand in for it.
-    let repository = plan.root.join(".git");
-    if plan.write.iter().any(|path| path == plan.root) && repository.exists() {
-        add(&[
-            "--bind-try".as_ref(),
-            repository.as_os_str(),
-            repository.as_os_str(),
-        ]);
+    if let Some(watch) = plan.watch {
+        // A place that something is bound to cannot be renamed, and so nothing can stand in for it.
+        for (place, source, is_open) in watch.binds() {
+            let bind = if *is_open { "--bind" } else { "--ro-bind-try" };
+            add(&[bind.as_ref(), source.as_os_str(), place.as_os_str()]);
+        }
+        for kept in &watch.kept {
+            add(&["--ro-bind-try".as_ref(), kept.as_os_str(), kept.as_os_str()]);
+        }
     }
-    let kept = [".git/hooks", ".git/config", ".adjutant"].map(|kept| plan.root.join(kept));
-    let common = plan
-        .repository
-        .iter()
-        .flat_map(|repository| ["hooks", "config"].map(|kept| repository.common.join(kept)));
-    for kept in kept
-        .into_iter()
-        .chain(common)
-        .collect::<Vec<_>>()
-        .iter()
-        .chain(plan.keep)
-    {
+    for kept in plan.keep {
         let is_below = plan
             .write
             .iter()

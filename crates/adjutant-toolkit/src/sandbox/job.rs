@@ -1,9 +1,13 @@
 //! A command to run in a sandbox, and how it ended.
 
-use std::{ffi::OsString, os::fd::OwnedFd, path::PathBuf, process::ExitStatus, time::Duration};
+use std::{
+    ffi::OsString, os::fd::OwnedFd, path::PathBuf, process::ExitStatus, sync::Arc, time::Duration,
+};
 
 use tempfile::TempDir;
 use tokio::sync::oneshot;
+
+use super::session::Session;
 
 /// The most processes that a call may have, and the most threads of all of them.
 pub(crate) const PROCESSES: usize = 512;
@@ -26,9 +30,10 @@ pub struct CommandJob {
     pub tmp: PathBuf,
     /// A folder that goes with it.
     pub folder: Option<TempDir>,
-    /// The directory with `tmp` and `shm`, which the commands of a session share as `/tmp` and `/dev/shm` where the sandbox has
-    /// mounts.
-    pub shared: Option<PathBuf>,
+    /// What it shares with the other commands of its session.
+    pub session: Option<Arc<Session>>,
+    /// The protected paths that a person allowed it to write, from the root or absolute.
+    pub writes: Vec<PathBuf>,
     /// Its variables; `PATH` and the like are given only where that is asked for.
     pub environment: Vec<(OsString, OsString)>,
     /// True if the usual variables of a command are beneath its own.

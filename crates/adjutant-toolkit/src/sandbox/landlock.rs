@@ -11,6 +11,11 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, Scope, path_beneath_rules,
 };
 
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities,
+};
+
 use super::{
     Network, places,
     syscalls::{self, Sockets},
@@ -70,11 +75,38 @@ pub(super) fn restrict(plan: &ThreadRules) -> Result<(), String> {
         Network::None => Sockets::None,
         Network::All | Network::Hosts(_) => Sockets::Internet,
     })?;
+    drop_capabilities().map_err(|error| format!("capabilities: {error}"))?;
     files(plan).map_err(|error| format!("Landlock: {error}"))?;
     for filter in filters {
         seccompiler::apply_filter(filter).map_err(|error| format!("seccomp: {error}"))?;
     }
     Ok(())
+}
+
+/// Drops what root may do beyond other users, for this thread and every program that it starts.
+fn drop_capabilities() -> rustix::io::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    clear_ambient_capability_set()?;
+    for capability in CapabilitySet::all().iter() {
+        // Older kernels do not know all of them; without the right to drop them there is none to drop.
+        if capability_is_in_bounding_set(capability).unwrap_or(false) {
+            match remove_capability_from_bounding_set(capability) {
+                Err(rustix::io::Errno::PERM) => {}
+                dropped => dropped?,
+            }
+        }
+    }
+    let none = CapabilitySet::empty();
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        },
+    )
 }
 
 fn files(plan: &ThreadRules) -> Result<(), RulesetError> {

@@ -9,7 +9,7 @@ use std::{
     },
     path::Path,
     process::{Child, Command},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -25,12 +25,14 @@ use tokio::sync::oneshot;
 use super::{
     By, Network, Sandbox, bwrap,
     end::{self, CallMark, Census},
+    guard::{Guard, Watch},
     helper,
     hosts::Hosts,
     job::{Access, CommandEnd, CommandInput, CommandJob, CommandPipes, OnEnd, OutputPipe, Sink},
     landlock, places,
     proxy::Proxy,
     repository::Repository,
+    session::Session,
     watcher::WatchedGroup,
 };
 
@@ -68,7 +70,7 @@ impl Running {
     pub(crate) async fn start(
         sandbox: &Sandbox,
         mut job: CommandJob,
-        sink: Sink,
+        mut sink: Sink,
         on_end: OnEnd,
     ) -> Result<Self, ToolError> {
         if let Some(why) = sandbox.refuses() {
@@ -92,7 +94,7 @@ impl Running {
             }
             Ok(live) => {
                 let _ = started.send(Ok(()));
-                let how = live.run(job.limit, sink);
+                let how = live.run(job.limit, &mut sink);
                 drop(job);
                 on_end(how);
             }
@@ -123,6 +125,8 @@ struct Live {
     began: Instant,
     /// Bubblewrap ends with this program by itself.
     _watched: Option<WatchedGroup>,
+    /// The protected names below its root, if it can write there.
+    watch: Option<Watch>,
     /// The way to the hosts of a list.
     _proxy: Option<Proxy>,
 }
@@ -138,7 +142,28 @@ impl Live {
         };
         let (line, gate, hosts) = gate(sandbox).map_err(told)?;
         let began = Instant::now();
-        let child = spawn(sandbox, job, line, (writer, error_writer))?;
+        let repository = Repository::find(&job.root);
+        let is_streamed = matches!(job.input, CommandInput::Streamed(_));
+        let watch = match job.access {
+            Access::Read => None,
+            Access::Write if matches!(sandbox.by, By::Danger) => None,
+            Access::Write if is_streamed && matches!(sandbox.by, By::Landlock { .. }) => None,
+            Access::Write => {
+                let guard = match &job.session {
+                    Some(session) => Arc::clone(session.guard()),
+                    None => Guard::new(&job.root),
+                };
+                let has_mounts = matches!(sandbox.by, By::Bwrap { .. });
+                let mut watch = guard.watch(repository.as_ref(), &job.writes, has_mounts)?;
+                watch.is_judging = !is_streamed;
+                Some(watch)
+            }
+        };
+        let place = Place {
+            repository,
+            watch: watch.as_ref(),
+        };
+        let child = spawn(sandbox, job, &place, line, (writer, error_writer))?;
         let id = i32::try_from(child.id())
             .ok()
             .and_then(Pid::from_raw)
@@ -184,16 +209,17 @@ impl Live {
             wake,
             began,
             _watched,
+            watch,
             _proxy,
         })
     }
 
-    fn run(mut self, limit: Duration, mut sink: Sink) -> CommandEnd {
+    fn run(mut self, limit: Duration, sink: &mut Sink) -> CommandEnd {
         let late = self.began.checked_add(limit);
-        let seen = self.look(late, true, &mut sink);
+        let seen = self.look(late, true, sink);
         if matches!(seen, Seen::Late | Seen::Stopped) {
             end::kill_group(self.id, Signal::TERM);
-            self.look(Instant::now().checked_add(GRACE), false, &mut sink);
+            self.look(Instant::now().checked_add(GRACE), false, sink);
         }
         end::kill_group(self.id, Signal::KILL);
         if let Some(mark) = self.mark.take() {
@@ -206,17 +232,21 @@ impl Live {
                 &[Awaited::Output, Awaited::Errors],
                 over.saturating_duration_since(Instant::now()),
             ) {
-                self.serve(source, &mut sink);
+                self.serve(source, sink);
             }
         }
         (self.output, self.errors) = (None, None);
         // Nobody waits for what cannot be killed.
-        let is_gone = self.look(Instant::now().checked_add(GONE), false, &mut sink) == Seen::Exited;
+        let is_gone = self.look(Instant::now().checked_add(GONE), false, sink) == Seen::Exited;
         let status = if is_gone {
             self.child.wait().ok()
         } else {
             None
         };
+        // Whatever the caller does with the output, the notes about protected files are part of it.
+        for note in self.watch.take().map(Watch::finish).unwrap_or_default() {
+            sink(OutputPipe::Errors, format!("[{note}]\n").as_bytes());
+        }
         match (seen, status) {
             (_, None) => CommandEnd::Lost,
             (Seen::Exited, Some(status)) => CommandEnd::Exited(status),
@@ -255,6 +285,9 @@ impl Live {
             }
             if Instant::now() >= next {
                 next = Instant::now() + TICK;
+                if let Some(watch) = &mut self.watch {
+                    watch.look();
+                }
                 if self
                     .mark
                     .as_ref()
@@ -403,16 +436,22 @@ pub(super) fn has_helper() -> bool {
 /// One command starts at a time: what is handed on to one by an open file is not handed on to another.
 static START: Mutex<()> = Mutex::new(());
 
+/// Where a command works.
+struct Place<'a> {
+    repository: Option<Repository>,
+    watch: Option<&'a Watch>,
+}
+
 fn spawn(
     sandbox: &Sandbox,
     job: &CommandJob,
+    place: &Place<'_>,
     line: OwnedFd,
     (output, errors): (PipeWriter, PipeWriter),
 ) -> Result<Child, String> {
     let mut read = sandbox.read.clone();
     let mut write = sandbox.write.clone();
-    let repository = Repository::find(&job.root);
-    if let Some(repository) = &repository {
+    if let Some(repository) = &place.repository {
         // git looks at all files of the repository, also from a directory below its top.
         read.push(repository.top.clone());
         match job.access {
@@ -436,16 +475,20 @@ fn spawn(
     match &sandbox.by {
         By::Bwrap { program } => {
             let (keep, network) = (&sandbox.keep, &sandbox.network);
+            let joined = match (&job.session, network) {
+                (Some(session), Network::None) => session.network().join(program),
+                _ => None,
+            };
             let plan = bwrap::Bindings {
                 read: &read,
                 write: &write,
                 keep,
-                root: &job.root,
                 network,
-                repository: repository.as_ref().filter(|_| job.access == Access::Write),
-                shared: job.shared.as_deref(),
+                has_network: joined.is_some(),
+                watch: place.watch,
+                shared: job.session.as_deref().map(Session::folder),
             };
-            if job.shared.is_some() {
+            if job.session.is_some() {
                 tmp = Path::new("/tmp");
             }
             let (arguments, kept) = bwrap::arguments(&plan)?;
@@ -462,6 +505,7 @@ fn spawn(
             };
             command
                 .args(["-c", &[GATE, begin].concat(), "sh"])
+                .args(joined.unwrap_or_default())
                 .arg(program)
                 .args(arguments);
             command

@@ -1,8 +1,9 @@
 //! The guarantees of a sandbox on this machine, for people.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt, path::Path};
 
 use super::{By, Network, Sandbox};
+use crate::obeyed::is_obeyed;
 
 /// The guarantees of a sandbox on this machine, and the missing ones; its `Display` is for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl Report {
                     "whether a file outside is there, and its size, can be seen where its path is known; bwrap holds it".into(),
                 );
                 missing.push(
-                    "`.git/hooks`, `.git/config` and `.adjutant` below the root can be written; bwrap holds it".into(),
+                    "files that other programs obey, as those of git, can be changed while a command runs, and are restored when it has ended; bwrap keeps them".into(),
                 );
                 missing.push("no loopback network, no Unix sockets, no `/tmp` and no `/dev/shm` for servers and process pools; bwrap has them".into());
                 missing.push("a process that left its group survives if this program is killed; bwrap ends it".into());
@@ -85,8 +86,16 @@ impl Report {
                 let more = [
                     "no signals outside",
                     "no files outside, not even their names",
+                    "no change of files that other programs obey",
                     "a process tree of its own",
                 ];
+                #[cfg(target_os = "linux")]
+                if sandbox.network == Network::None && super::holder::program().is_none() {
+                    missing.push(
+                        "a loopback network that commands share: install `nsenter` (util-linux)"
+                            .into(),
+                    );
+                }
                 ("bwrap", [&both[..], &more[..]].concat())
             }
             By::Danger => {
@@ -123,14 +132,42 @@ const REFUSALS: [&str; 4] = [
     "EPERM",
 ];
 
+/// What programs print about a file that is mounted so that it cannot be changed.
+const KEPT: [&str; 2] = ["Read-only file system", "Device or resource busy"];
+/// The largest number of paths in a note.
+const NAMED: usize = 10;
+
+/// Returns the protected paths that a program could not change, by its messages.
+fn protected_in(output: &str) -> BTreeSet<&str> {
+    let lines = output
+        .lines()
+        .filter(|line| KEPT.iter().any(|kept| line.contains(kept)));
+    let is_end = |sign: char| sign.is_whitespace() || "'\"`‘’“”:;,()".contains(sign);
+    lines
+        .flat_map(|line| line.split(is_end))
+        .map(|word| word.strip_prefix("./").unwrap_or(word))
+        .filter(|word| is_obeyed(Path::new(word)))
+        .take(NAMED)
+        .collect()
+}
+
 /// Returns a note for the result of a command whose output shows that something was refused: what this sandbox lacks, and what
 /// helps.
-pub(super) fn explain(sandbox: &Sandbox, output: &str) -> Option<&'static str> {
+pub(super) fn explain(sandbox: &Sandbox, output: &str) -> Option<String> {
+    let protected = protected_in(output);
+    if !protected.is_empty() && matches!(sandbox.by, By::Bwrap { .. }) {
+        let list: Vec<String> = protected.iter().map(|path| format!("{path:?}")).collect();
+        return Some(format!(
+            "other programs obey {0}, so commands cannot change it; hint: repeat the call with `writes: [{0}]`, which asks the user",
+            list.join(", ")
+        ));
+    }
     let is_refused = || REFUSALS.iter().any(|refusal| output.contains(refusal));
     match &sandbox.by {
         By::Landlock { .. } if is_refused() => Some(
             "this sandbox is Landlock: commands have no loopback network, no Unix sockets, no /tmp and no /dev/shm, but $TMPDIR; \
-             hint: install bubblewrap (`bwrap`), where they have all of these",
+             hint: install bubblewrap (`bwrap`), where they have all of these"
+                .to_owned(),
         ),
         _ => None,
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch,
+    SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
 /// Calls that are refused whatever their arguments are: looking into other processes, mounting, namespaces, keys, programs in
@@ -60,12 +60,12 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_vhangup,
     libc::SYS_fchown,
     libc::SYS_fchownat,
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_fremovexattr,
+    QUOTACTL_FD,
+    STATMOUNT,
+    LISTMOUNT,
+    LSM_SET_SELF_ATTR,
+    OPEN_TREE_ATTR,
+    FILE_SETATTR,
     // System V IPC is shared by the whole machine, and no rule of files or networks covers it.
     libc::SYS_shmget,
     libc::SYS_msgget,
@@ -73,6 +73,29 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
 ];
+/// Calls that change extended attributes: they fail as on a file system without these, and programs that copy files go on.
+const UNSUPPORTED: &[libc::c_long] = &[
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+];
+/// The newest call that was reviewed: `file_setattr` of Linux 6.18. Newer ones are reported as missing.
+/// Source: arch/x86/entry/syscalls/syscall_64.tbl and scripts/syscall.tbl, Linux 6.18, reviewed in November 2026. From 424 on, calls
+/// have the same numbers on all architectures that are supported here.
+const NEWEST: u32 = 469;
+const QUOTACTL_FD: libc::c_long = 443;
+const STATMOUNT: libc::c_long = 457;
+const LISTMOUNT: libc::c_long = 458;
+const LSM_SET_SELF_ATTR: libc::c_long = 460;
+const SETXATTRAT: libc::c_long = 463;
+const REMOVEXATTRAT: libc::c_long = 466;
+const OPEN_TREE_ATTR: libc::c_long = 467;
+const FILE_SETATTR: libc::c_long = 469;
 /// Denied calls of a single architecture, and equivalents with other numbers.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[libc::c_long] = &[
@@ -82,17 +105,9 @@ const REFUSED_HERE: &[libc::c_long] = &[
     libc::SYS_modify_ldt,
     libc::SYS_chown,
     libc::SYS_lchown,
-    // ptrace, kexec_load, process_vm_readv, process_vm_writev, io_setup of the x32 interface.
-    X32 + 521,
-    X32 + 528,
-    X32 + 539,
-    X32 + 540,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
-/// The bit of a number that selects the x32 interface: the same kernel with other numbers.
-#[cfg(target_arch = "x86_64")]
-const X32: libc::c_long = 0x4000_0000;
 /// Calls that are reported as missing, because a filter cannot see their arguments: programs then use the older ones.
 const MISSING: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 /// The flags of `clone` that make namespaces.
@@ -105,8 +120,19 @@ const NAMESPACES: [u64; 7] = [
     0x2000_0000, // CLONE_NEWPID
     0x4000_0000, // CLONE_NEWNET
 ];
-/// Requests to a terminal that type into it, or take it over.
-const TYPING: [u64; 2] = [0x5412, 0x541C];
+/// Requests to a terminal that type into it, or take it over, and requests to a file system that set attributes of files, freeze it
+/// or label it. Source: ioctl_fs and ioctl_tty, include/uapi/linux/fs.h, Linux 6.18.
+const REQUESTS: [u64; 9] = [
+    0x5412,      // TIOCSTI
+    0x541C,      // TIOCLINUX
+    0x4008_6602, // FS_IOC_SETFLAGS
+    0x4004_6602, // FS_IOC32_SETFLAGS
+    0x401C_5820, // FS_IOC_FSSETXATTR
+    0x4080_6685, // FS_IOC_ENABLE_VERITY
+    0x4100_9432, // FS_IOC_SETFSLABEL
+    0xC004_5877, // FIFREEZE
+    0xC004_5878, // FITHAW
+];
 /// The bits of a mode that make a program run as its file's owner or group.
 const SET_ID: [u64; 2] = [0o4000, 0o2000];
 const INTERNET: [u64; 2] = [2, 10];
@@ -155,18 +181,30 @@ pub(super) fn filters(sockets: Sockets) -> Result<&'static [BpfProgram], String>
             MISSING.iter().map(|call| (*call, Vec::new())).collect(),
             libc::ENOSYS,
         )?;
-        Ok(vec![refused, missing])
+        let unsupported = compile(
+            UNSUPPORTED.iter().map(|call| (*call, Vec::new())).collect(),
+            libc::EOPNOTSUPP,
+        )?;
+        Ok(vec![refused, missing, unsupported, newer()])
     });
     filters.as_deref().map_err(Clone::clone)
 }
 
+/// Returns the program that reports calls above the newest reviewed one as missing, and with them the x32 interface.
+fn newer() -> BpfProgram {
+    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    // Load the number; greater than: the next step, otherwise the one after it.
+    vec![
+        step(0x20, 0, 0, 0),
+        step(0x25, 0, 1, NEWEST),
+        step(0x06, 0, 0, 0x0005_0000 | libc::ENOSYS.unsigned_abs()),
+        step(0x06, 0, 0, 0x7fff_0000),
+    ]
+}
+
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn compile(mut rules: Rules, code: i32) -> Result<BpfProgram, String> {
-    #[cfg(target_arch = "x86_64")]
-    for (call, rule) in rules.clone() {
-        rules.entry(call | X32).or_insert(rule);
-    }
+fn compile(rules: Rules, code: i32) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
     let refuse = SeccompAction::Errno(code.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)
@@ -186,7 +224,7 @@ fn refused(sockets: Sockets) -> Result<Rules, seccompiler::BackendError> {
     let has = |bits: u64| Op::MaskedEq(bits);
     let mut some: Vec<ArgumentRule> = Vec::new();
     some.extend(NAMESPACES.map(|flag| (libc::SYS_clone, vec![(0, has(flag), flag)])));
-    some.extend(TYPING.map(|request| (libc::SYS_ioctl, vec![(1, Op::Eq, request)])));
+    some.extend(REQUESTS.map(|request| (libc::SYS_ioctl, vec![(1, Op::Eq, request)])));
     for bit in SET_ID {
         some.push((libc::SYS_fchmod, vec![(1, has(bit), bit)]));
         some.push((libc::SYS_fchmodat, vec![(2, has(bit), bit)]));

@@ -6,6 +6,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use crate::sandbox::git_settings;
+
 /// The settings that are copied: whole names, or a section whose every setting is harmless. None of them names a program.
 const COPIED: &[&str] = &[
     "apply.whitespace",
@@ -95,7 +97,7 @@ fn config_home(home: &Path) -> PathBuf {
 /// Returns the settings as a file, and the file of patterns that are ignored everywhere.
 fn read(root: &Path) -> Option<(String, Option<PathBuf>)> {
     let own = env::home_dir()?;
-    let mut command = Command::new(program(root)?);
+    let mut command = Command::new(git_settings::program(root)?);
     command
         .args(["config", "--null", "--list", "--show-scope", "--includes"])
         .current_dir(root)
@@ -119,14 +121,10 @@ fn read(root: &Path) -> Option<(String, Option<PathBuf>)> {
                 None => PathBuf::from(value),
             });
         }
-        if let Some((section, key)) = name.split_once('.')
+        if let Some(line) = git_settings::line(name, value)
             && is_copied(name)
         {
-            let value = value
-                .replace('\\', "\\\\")
-                .replace('"', "\\\"")
-                .replace('\n', "\\n");
-            settings.push_str(&format!("[{section}]\n\t{key} = \"{value}\"\n"));
+            settings.push_str(&line);
         }
     }
     Some((settings, ignored))
@@ -138,12 +136,4 @@ fn is_copied(name: &str) -> bool {
         && COPIED
             .iter()
             .any(|copied| name == *copied || copied.ends_with('.') && name.starts_with(copied))
-}
-
-/// Returns the program git, unless it is where the commands may write.
-fn program(root: &Path) -> Option<PathBuf> {
-    env::split_paths(&env::var_os("PATH")?)
-        .filter(|folder| folder.is_absolute() && !folder.starts_with(root))
-        .filter_map(|folder| folder.join("git").canonicalize().ok())
-        .find(|git| git.is_file() && !git.starts_with(root))
 }

@@ -1,7 +1,7 @@
 //! The tool `run_command`.
 
 use std::{
-    path::PathBuf,
+    path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -58,6 +58,10 @@ pub(super) struct Args {
     #[serde(default)]
     #[schemars(range(min = 1, max = 3600))]
     timeout_secs: Option<u64>,
+    /// Files that the command changes although other programs obey them, as `.git/config` or `.envrc`: the user is asked. Only needed
+    /// when a result asks for it.
+    #[serde(default)]
+    writes: Vec<String>,
     /// True to go on at once: `command_output` and `stop_command` take the id that is told.
     #[serde(default)]
     background: bool,
@@ -217,13 +221,33 @@ impl RunCommand {
             home: folder.join("home"),
             tmp: folder.join("tmp"),
             folder: None,
-            shared: Some(folder.to_owned()),
+            session: Some(Arc::clone(&inner.session)),
+            writes: self.writes(args)?,
             environment: inner.environment.clone(),
             has_usual: true,
             input: CommandInput::None,
             is_split: false,
             limit,
         })
+    }
+
+    /// Returns the protected paths that it may write.
+    fn writes(&self, args: &Args) -> Result<Vec<PathBuf>, ToolError> {
+        let is_plain = |path: &&String| {
+            let parts = Path::new(path).components();
+            !path.contains('\0')
+                && parts
+                    .clone()
+                    .any(|part| matches!(part, Component::Normal(_)))
+                && parts.into_iter().all(|part| part != Component::ParentDir)
+        };
+        match args.writes.iter().find(|path| !is_plain(path)) {
+            Some(path) => Err(ToolError::new(
+                ToolErrorKind::InvalidArguments,
+                format!("{path:?} in `writes` is not a path from the root"),
+            )),
+            None => Ok(args.writes.iter().map(PathBuf::from).collect()),
+        }
     }
 
     /// The folder to run in. It need not be below the root: the sandbox decides what can be done there.

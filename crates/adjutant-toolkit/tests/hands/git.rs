@@ -7,7 +7,12 @@ use serde_json::json;
 
 use super::{said, tell};
 
-fn git(at: &Path, words: &[&str]) {
+pub(super) fn git(at: &Path, words: &[&str]) {
+    output(at, words);
+}
+
+/// Runs git outside of any sandbox; returns what it prints.
+pub(super) fn output(at: &Path, words: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args([
         "-c",
@@ -28,6 +33,7 @@ fn git(at: &Path, words: &[&str]) {
         "{words:?}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]

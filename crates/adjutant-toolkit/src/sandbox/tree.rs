@@ -1,0 +1,292 @@
+//! The protected names below a root: files that other programs obey unasked, and repositories, which name programs that git runs.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use super::stamp::Stamp;
+use crate::obeyed;
+
+/// The directories that are not searched: packages in them are not obeyed where people work.
+const SKIPPED: [&str; 1] = ["node_modules"];
+/// The largest number of directories that are searched.
+const MOST: usize = 50_000;
+/// A directory that changed less than this ago may change again without another time of change.
+const SETTLED: Duration = Duration::from_millis(50);
+
+/// A kind of protected entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A file or directory that other programs obey.
+    Obeyed,
+    /// The directory `.git`.
+    Git,
+    /// The file or link `.git`.
+    GitFile,
+    /// The directory itself is a repository without working files.
+    Bare,
+}
+
+/// A protected entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Its name; empty for the directory itself.
+    pub(super) name: OsString,
+    pub(super) kind: Kind,
+    pub(super) id: (u64, u64),
+    is_link: bool,
+}
+
+/// A directory as it was read.
+#[derive(Debug)]
+struct Folder {
+    stamp: Stamp,
+    is_settled: bool,
+    folders: Vec<OsString>,
+    found: Vec<Found>,
+}
+
+/// The directories below a root and the protected entries in them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tree {
+    folders: BTreeMap<PathBuf, Arc<Folder>>,
+    /// True if there are more directories than are searched.
+    pub(super) is_cut: bool,
+}
+
+impl Tree {
+    /// Reads the tree below a root. Directories that did not change are taken from the tree as it was before.
+    pub(super) fn read(root: &Path, before: &Self) -> Self {
+        let mut tree = Self::default();
+        let mut open = vec![root.to_owned()];
+        while let Some(path) = open.pop() {
+            if tree.folders.len() >= MOST {
+                tree.is_cut = true;
+                return tree;
+            }
+            let Some(stamp) = stamp(&path) else { continue };
+            let known = before.folders.get(&path);
+            let known = known.filter(|folder| folder.is_settled && folder.stamp == stamp);
+            let folder = match known {
+                Some(folder) => Arc::clone(folder),
+                None => Arc::new(Folder::read(&path, stamp)),
+            };
+            open.extend(folder.folders.iter().map(|name| path.join(name)));
+            tree.folders.insert(path, folder);
+        }
+        tree
+    }
+
+    /// Returns every protected entry with its path.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (PathBuf, &Found)> {
+        self.folders.iter().flat_map(|(path, folder)| {
+            let found = folder.found.iter();
+            found.map(|found| (join(path, &found.name), found))
+        })
+    }
+
+    /// Returns the new entries of the root itself that other programs obey. New repositories are judged when they are complete.
+    pub(super) fn appeared_at_top(&self, root: &Path) -> Vec<(PathBuf, Found)> {
+        let (Some(before), Some(stamp)) = (self.folders.get(root), stamp(root)) else {
+            return Vec::new();
+        };
+        let now = Folder::read(root, stamp).found.into_iter();
+        now.filter(|found| matches!(found.kind, Kind::Obeyed | Kind::GitFile))
+            .filter(|found| {
+                !before
+                    .found
+                    .iter()
+                    .any(|old| old == found || old.is_same_kind(found))
+            })
+            .map(|found| (join(root, &found.name), found))
+            .collect()
+    }
+
+    /// Returns the protected entries that are new since `before`.
+    ///
+    /// A moved directory keeps its entries. An entry that was replaced in the same directory is not new: where mounts keep entries,
+    /// only a program outside can replace it, and elsewhere its content is compared. A new directory may contain files that other programs obey, as a clone of somebody
+    /// else's project does: they are obeyed only where someone works.
+    pub(super) fn appeared(&self, before: &Self) -> Vec<(PathBuf, Found)> {
+        let key = |folder: &Folder, found: &Found| (folder.stamp.id, found.name.clone(), found.id);
+        let known: BTreeSet<_> = before
+            .folders
+            .values()
+            .flat_map(|folder| folder.found.iter().map(|found| key(folder, found)))
+            .collect();
+        let mut appeared = Vec::new();
+        for (path, folder) in &self.folders {
+            let is_partial = path.file_name().is_some_and(|name| {
+                obeyed::OBEYED.iter().any(|row| {
+                    row.split_once('/')
+                        .is_some_and(|(first, _)| name.eq_ignore_ascii_case(first))
+                })
+            });
+            let place = match path.parent() {
+                Some(parent) if is_partial => parent,
+                _ => path,
+            };
+            let is_place_new = !before.folders.contains_key(place);
+            for found in &folder.found {
+                let is_moved = known.contains(&key(folder, found));
+                let is_replaced = || {
+                    let before = before.folders.get(path);
+                    before.is_some_and(|before| {
+                        before.stamp.id == folder.stamp.id
+                            && before.found.iter().any(|old| old.is_same_kind(found))
+                    })
+                };
+                let is_harmless = found.kind == Kind::Obeyed && is_place_new;
+                if !is_moved && !is_harmless && !is_replaced() {
+                    appeared.push((join(path, &found.name), found.clone()));
+                }
+            }
+        }
+        appeared
+    }
+}
+
+impl Found {
+    /// Returns true for an entry of the same name and kind; a link is never the same.
+    fn is_same_kind(&self, other: &Self) -> bool {
+        self.name == other.name && self.kind == other.kind && !self.is_link && !other.is_link
+    }
+}
+
+impl Folder {
+    fn read(path: &Path, stamp: Stamp) -> Self {
+        let mut folder = Self {
+            stamp,
+            is_settled: is_settled(stamp),
+            folders: Vec::new(),
+            found: Vec::new(),
+        };
+        let parent = path.file_name().map(Path::new);
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else {
+                continue;
+            };
+            let is_git = name.eq_ignore_ascii_case(".git");
+            let is_obeyed = is_git
+                || obeyed::is_obeyed(Path::new(&name))
+                || parent.is_some_and(|parent| obeyed::is_obeyed(&parent.join(&name)))
+                || kind.is_symlink() && is_beginning(&name);
+            if is_obeyed {
+                let id = entry.metadata().map(|it| (it.dev(), it.ino()));
+                folder.found.push(Found {
+                    is_link: kind.is_symlink(),
+                    name: name.clone(),
+                    kind: match (is_git, kind.is_dir()) {
+                        (true, true) => Kind::Git,
+                        (true, false) => Kind::GitFile,
+                        (false, _) => Kind::Obeyed,
+                    },
+                    id: id.unwrap_or_default(),
+                });
+            } else if kind.is_dir() && !SKIPPED.iter().any(|skipped| name == *skipped) {
+                folder.folders.push(name.clone());
+            }
+            if ["HEAD", "commondir", "objects", "refs"]
+                .iter()
+                .any(|part| name == *part)
+            {
+                names.insert(name);
+            }
+        }
+        // Source: is_git_directory() of git's setup.c, November 2026.
+        let has = |name: &str| names.contains(std::ffi::OsStr::new(name));
+        if has("HEAD") && (has("commondir") || has("objects") && has("refs")) {
+            folder.found.push(Found {
+                name: OsString::new(),
+                kind: Kind::Bare,
+                id: stamp.id,
+                is_link: false,
+            });
+        }
+        folder
+    }
+}
+
+/// Returns true for the first part of a path that other programs obey.
+fn is_beginning(name: &std::ffi::OsStr) -> bool {
+    obeyed::OBEYED
+        .iter()
+        .filter_map(|row| row.split_once('/'))
+        .any(|(first, _)| name.eq_ignore_ascii_case(first))
+}
+
+fn join(path: &Path, name: &OsString) -> PathBuf {
+    if name.is_empty() {
+        path.to_owned()
+    } else {
+        path.join(name)
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let metadata = path.symlink_metadata().ok()?;
+    metadata.is_dir().then(|| Stamp::from(&metadata))
+}
+
+fn is_settled(stamp: Stamp) -> bool {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let (seconds, nanos) = stamp.changed;
+    let changed = Duration::new(
+        u64::try_from(seconds).unwrap_or_default(),
+        u32::try_from(nanos).unwrap_or_default(),
+    );
+    now.saturating_sub(changed) > SETTLED
+}
+
+/// Returns the names in a repository's directory that decide which programs git runs, as far as they exist.
+pub(super) fn git_names(dir: &Path, depth: u32) -> Vec<PathBuf> {
+    let mut names: Vec<PathBuf> = [
+        "commondir",
+        "gitdir",
+        "info/attributes",
+        "objects/info/alternates",
+        "objects/info/http-alternates",
+    ]
+    .map(|name| dir.join(name))
+    .into();
+    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+    names.extend(
+        entries(dir.to_owned())
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with("config"))
+            .filter(|entry| entry.path().extension().is_none_or(|end| end != "lock"))
+            .map(|entry| entry.path()),
+    );
+    let is_sample = |path: &Path| path.extension().is_some_and(|end| end == "sample");
+    let hooks = entries(dir.join("hooks")).map(|entry| entry.path());
+    names.extend(hooks.filter(|hook| !is_sample(hook)));
+    for entry in entries(dir.join("worktrees")) {
+        names
+            .extend(["commondir", "gitdir", "config.worktree"].map(|name| entry.path().join(name)));
+    }
+    if depth > 0 {
+        for entry in
+            entries(dir.join("modules")).filter(|it| it.file_type().is_ok_and(|it| it.is_dir()))
+        {
+            names.extend(git_names(&entry.path(), depth - 1));
+            // The name of a submodule may contain slashes.
+            if !entry.path().join("HEAD").exists() {
+                names.extend(
+                    entries(entry.path()).flat_map(|inner| git_names(&inner.path(), depth - 1)),
+                );
+            }
+        }
+    }
+    // Names that were renamed to be harmless stay so.
+    let is_blocked = |name: &PathBuf| name.to_string_lossy().contains(".blocked");
+    names.retain(|name| !is_blocked(name) && name.symlink_metadata().is_ok());
+    names
+}
