@@ -6,8 +6,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Their paths, from the directory that they are in. A `*` at the end of a name stands for any rest of it; a path that is a
-/// directory stands for everything below it.
+/// Their paths, from the directory that they are in. A `*` at the end of a name matches any rest of it; a path that is a
+/// directory covers everything below it.
 pub(crate) const OBEYED: [&str; 30] = [
     ".git",
     ".adjutant",

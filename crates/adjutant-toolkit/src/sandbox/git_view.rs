@@ -34,7 +34,7 @@ const STATE: [&str; 8] = [
 ];
 const STATE_BEGINNINGS: [&str; 3] = ["MERGE_", "BISECT_", "sharedindex."];
 const STATE_ENDINGS: [&str; 2] = ["_HEAD", "_EDITMSG"];
-/// What of `info` and of `objects/info` is git's state.
+/// The files of `info` and of `objects/info` that are git's state.
 const INFO: [&str; 2] = ["exclude", "sparse-checkout"];
 const OBJECTS_INFO: [&str; 1] = ["packs"];
 /// Names that git creates again when it needs them.
@@ -57,7 +57,7 @@ pub(super) struct GitView {
     dir: PathBuf,
     real: HeldFolder,
     parts: Vec<Part>,
-    /// Mounts inside the view, in their order: the place, what is mounted there, and whether it can be changed.
+    /// Mounts inside the view, in their order: the place, the source, and true if it is writable.
     binds: Vec<(PathBuf, PathBuf, bool)>,
     /// The files as both sides had them: the real one, the copy.
     known: BTreeMap<PathBuf, (Option<Stamp>, Option<Stamp>)>,
@@ -152,7 +152,7 @@ impl GitView {
         Ok(())
     }
 
-    /// Mounts what is in a private directory and is not git's state, so that it can be read and not changed.
+    /// Mounts the files next to git's state in a private directory read-only.
     fn keep_others(&mut self, below: &str, copy: &Path) -> io::Result<()> {
         for entry in fs::read_dir(self.dir.join(below))?.flatten() {
             let (name, kind) = (entry.file_name(), entry.file_type()?);
@@ -171,7 +171,7 @@ impl GitView {
         Ok(())
     }
 
-    /// Returns the mounts in their order: the place, what is mounted there, and whether it can be changed.
+    /// Returns the mounts in their order: the place, the source, and true if it is writable.
     pub(super) fn binds(&self) -> &[(PathBuf, PathBuf, bool)] {
         &self.binds
     }

@@ -71,7 +71,7 @@ pub(super) struct Watch {
     _private: Option<TempDir>,
 }
 
-/// What a command did to protected names, for its result.
+/// The report about protected names for a command's result.
 #[derive(Debug, Default)]
 struct Notes {
     unwritten: BTreeSet<PathBuf>,
@@ -208,7 +208,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Returns the mounts in their order: the place, what is mounted there, and whether it can be changed.
+    /// Returns the mounts in their order: the place, the source, and true if it is writable.
     pub(super) fn binds(&self) -> impl Iterator<Item = &(PathBuf, PathBuf, bool)> {
         self.views.iter().flat_map(GitView::binds)
     }
@@ -430,7 +430,7 @@ fn names<'a>(paths: impl Iterator<Item = &'a Path> + Clone, root: &Path) -> Stri
     }
 }
 
-/// Returns the hint about the argument that asks for a change.
+/// Returns the hint about the argument for a change.
 pub(super) fn hint<'a>(paths: impl Iterator<Item = &'a Path>, root: &Path) -> String {
     let paths: Vec<String> = paths
         .take(NAMED)

@@ -11,7 +11,7 @@ use super::{
     stamp::HeldFolder,
 };
 
-/// The settings that git and its usual commands write and that run no program. A `*` stands for a name in the middle.
+/// The settings that git and its usual commands write and that run no program. A `*` is any name in the middle.
 /// Source: git-config(1), git 2.52, November 2026.
 const SETTINGS: &[&str] = &[
     "core.repositoryformatversion",

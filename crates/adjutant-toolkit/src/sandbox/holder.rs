@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// Where the program that joins namespaces is.
+/// The usual places of the program that joins namespaces.
 const PROGRAMS: [&str; 3] = ["/usr/bin/nsenter", "/bin/nsenter", "/usr/local/bin/nsenter"];
 /// Prints the number of its process, and waits until this program closes its input or ends.
 const SCRIPT: &str = "echo $$; read -r _";

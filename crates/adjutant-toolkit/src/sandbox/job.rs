@@ -30,7 +30,7 @@ pub struct CommandJob {
     pub tmp: PathBuf,
     /// A folder that goes with it.
     pub folder: Option<TempDir>,
-    /// What it shares with the other commands of its session.
+    /// The state that it shares with the other commands of its session.
     pub session: Option<Arc<Session>>,
     /// The protected paths that a person allowed it to write, from the root or absolute.
     pub writes: Vec<PathBuf>,

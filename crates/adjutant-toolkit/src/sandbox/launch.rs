@@ -243,7 +243,7 @@ impl Live {
         } else {
             None
         };
-        // Whatever the caller does with the output, the notes about protected files are part of it.
+        // The notes about protected files are part of the output for every caller.
         for note in self.watch.take().map(Watch::finish).unwrap_or_default() {
             sink(OutputPipe::Errors, format!("[{note}]\n").as_bytes());
         }
@@ -436,7 +436,7 @@ pub(super) fn has_helper() -> bool {
 /// One command starts at a time: what is handed on to one by an open file is not handed on to another.
 static START: Mutex<()> = Mutex::new(());
 
-/// Where a command works.
+/// The surroundings of a command.
 struct Place<'a> {
     repository: Option<Repository>,
     watch: Option<&'a Watch>,

@@ -124,7 +124,7 @@ impl Report {
     }
 }
 
-/// What programs print when the kernel refuses something.
+/// Messages of programs about a refused system call.
 const REFUSALS: [&str; 4] = [
     "Operation not permitted",
     "Permission denied",
@@ -132,7 +132,7 @@ const REFUSALS: [&str; 4] = [
     "EPERM",
 ];
 
-/// What programs print about a file that is mounted so that it cannot be changed.
+/// Messages of programs about a file on a read-only mount.
 const KEPT: [&str; 2] = ["Read-only file system", "Device or resource busy"];
 /// The largest number of paths in a note.
 const NAMED: usize = 10;

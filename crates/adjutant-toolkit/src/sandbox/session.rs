@@ -1,4 +1,4 @@
-//! What the commands of a session share.
+//! The state that the commands of a session share.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,7 +8,7 @@ use std::{
 #[cfg(target_os = "linux")]
 use super::{guard::Guard, holder::SessionNetwork};
 
-/// What the commands of a session share: `/tmp`, `/dev/shm`, a network, and the check of protected files.
+/// The state that the commands of a session share: `/tmp`, `/dev/shm`, a network, and the check of protected files.
 #[derive(Debug)]
 pub struct Session {
     folder: PathBuf,

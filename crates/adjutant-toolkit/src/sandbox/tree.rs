@@ -111,8 +111,8 @@ impl Tree {
     /// Returns the protected entries that are new since `before`.
     ///
     /// A moved directory keeps its entries. An entry that was replaced in the same directory is not new: where mounts keep entries,
-    /// only a program outside can replace it, and elsewhere its content is compared. A new directory may contain files that other programs obey, as a clone of somebody
-    /// else's project does: they are obeyed only where someone works.
+    /// only a program outside can replace it, and elsewhere its content is compared. A new directory may contain files that other programs obey, as a clone does: they are
+    /// obeyed only where the user works.
     pub(super) fn appeared(&self, before: &Self) -> Vec<(PathBuf, Found)> {
         let key = |folder: &Folder, found: &Found| (folder.stamp.id, found.name.clone(), found.id);
         let known: BTreeSet<_> = before
@@ -247,7 +247,7 @@ fn is_settled(stamp: Stamp) -> bool {
     now.saturating_sub(changed) > SETTLED
 }
 
-/// Returns the names in a repository's directory that decide which programs git runs, as far as they exist.
+/// Returns the existing names in a repository's directory that decide which programs git runs.
 pub(super) fn git_names(dir: &Path, depth: u32) -> Vec<PathBuf> {
     let mut names: Vec<PathBuf> = [
         "commondir",

@@ -74,7 +74,7 @@ pub(super) fn copy_settings(root: &Path, home: &Path) {
     let Some((text, ignored)) = read(root) else {
         return;
     };
-    // Without them git asks for a name, as it does for a user who has none.
+    // Without these files git reports that the name is unknown.
     let _ = fs::write(home.join(".gitconfig"), text);
     let own = env::home_dir().unwrap_or_default();
     let ignored = ignored.unwrap_or_else(|| config_home(&own).join("git/ignore"));

@@ -58,8 +58,8 @@ pub(super) struct Args {
     #[serde(default)]
     #[schemars(range(min = 1, max = 3600))]
     timeout_secs: Option<u64>,
-    /// Files that the command changes although other programs obey them, as `.git/config` or `.envrc`: the user is asked. Only needed
-    /// when a result asks for it.
+    /// Files that the command changes although other programs obey them, as `.git/config` or `.envrc`: the user decides. Only needed
+    /// when a result names it.
     #[serde(default)]
     writes: Vec<String>,
     /// True to go on at once: `command_output` and `stop_command` take the id that is told.
