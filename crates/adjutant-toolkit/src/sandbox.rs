@@ -239,7 +239,7 @@ impl Sandbox {
         report::explain(self, output)
     }
 
-    /// Runs a command to its end, and to that of everything that it started.
+    /// Runs a command until it and everything that it started have ended.
     ///
     /// Cancel: it is killed in the background.
     ///

@@ -46,7 +46,7 @@ const WAIT: Duration = Duration::from_millis(50);
 /// A part of the view: a directory and its private copy.
 #[derive(Debug)]
 struct Part {
-    /// The directory, from that of the repository.
+    /// The directory, relative to the repository's.
     below: PathBuf,
     copy: PathBuf,
 }
@@ -367,7 +367,7 @@ fn is_lock(name: &OsStr) -> bool {
     Path::new(name).extension().is_some_and(|end| end == "lock")
 }
 
-/// Makes a file of one side that of the other, or removes it there.
+/// Copies a file to the other side, or removes it there.
 fn put(from: &HeldFolder, to: &HeldFolder, name: &Path, exists: bool) -> io::Result<()> {
     let place = to.entry(name);
     if !exists {

@@ -21,7 +21,7 @@ pub(super) struct SessionNetwork(Mutex<Option<Holder>>);
 #[derive(Debug)]
 struct Holder {
     child: Child,
-    /// The number of its process, which is that of the namespaces.
+    /// The process id that owns the namespaces.
     id: u32,
 }
 

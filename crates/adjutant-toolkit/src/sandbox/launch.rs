@@ -299,7 +299,7 @@ impl Live {
         }
     }
 
-    /// Those of these that are ready within this time.
+    /// Returns the sources that are ready within this time.
     fn ready(&self, asked: &[Awaited], within: Duration) -> Vec<Awaited> {
         let open: Vec<(Awaited, PollFd<'_>)> = asked
             .iter()
