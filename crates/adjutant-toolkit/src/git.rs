@@ -20,15 +20,15 @@ use crate::{
     shell,
 };
 
-/// The most bytes of git's output that a model is shown.
+/// The largest number of bytes of git's output in a result.
 const SHOWN: usize = 64 << 10;
 /// The time that git has.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The number of commits that are shown, if nothing is said, and at most.
+/// The default number of commits in a result, and the maximum.
 const COMMITS: (u32, u32) = (20, 200);
 /// The settings by which a repository names programs that change compared files.
 const FILTERS: &str = "^filter\\.";
-/// Settings that hold whatever a repository says: a repository can name programs that git runs.
+/// Settings that override those of the repository, which can name programs that git runs.
 const SETTINGS: [&str; 8] = [
     "color.ui=never",
     "status.relativePaths=true",
@@ -78,7 +78,7 @@ impl Git {
         let asked = ["config", "--null", "--name-only", "--get-regexp", FILTERS]
             .map(Into::into)
             .into();
-        // Where there is none, or no repository, it says nothing.
+        // Without filters, or outside of a repository, the output is empty.
         let (_, names, dropped) = self.output(cx, asked, true).await?;
         let mut all: Vec<OsString> = Vec::new();
         for name in names
@@ -129,7 +129,7 @@ impl Git {
         }
     }
 
-    /// How git ended, the bytes that it wrote, and how many more there were; without its errors if they are split off.
+    /// Returns the exit of git, its output, and the number of omitted bytes; `is_split` leaves out its errors.
     async fn output(
         &self,
         cx: &CallContext,
@@ -191,7 +191,7 @@ impl Git {
     }
 }
 
-/// Returns the line that tells why git failed: after some errors it prints its whole help.
+/// Returns the line with the reason of a failure: after some errors git prints its whole help.
 fn first_error(text: &str) -> &str {
     let is_error = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
     let first = || text.lines().find(|line| !line.trim().is_empty());

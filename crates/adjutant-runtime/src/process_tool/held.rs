@@ -19,27 +19,27 @@ use super::{
 };
 use crate::manifest::ProcessTool;
 
-/// The time beyond its own after which a program is ended even if nobody waits for it.
+/// The extra time after the limit of a program until it is ended, even if no caller waits for it.
 const BEYOND: Duration = Duration::from_secs(60);
 
-/// The number of times that a program is started again while somebody is about to write it, and the wait before each.
+/// The number of restarts of a program whose file is open for writing, and the wait before each.
 const BUSY: (u32, Duration) = (50, Duration::from_millis(4));
 
-/// What holds programs: that of this machine, if nothing else is given.
+/// The sandbox of programs; by default the best one of this machine.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProgramHolder(pub(crate) Sandbox);
 
-/// What holds a program.
+/// The sandbox of one program.
 pub(super) type Hold = Sandbox;
 
 impl ProgramHolder {
-    /// What holds programs of which nothing more is said.
+    /// The sandbox of programs without settings of their own.
     #[cfg(feature = "mcp")]
     pub(crate) fn sandbox(&self) -> Sandbox {
         self.0.clone()
     }
 
-    /// The sandbox of a program, as wide as its manifest says.
+    /// The sandbox of a program, widened as its manifest states.
     pub(super) fn of(&self, program: &Path, tool: &ProcessTool) -> Hold {
         widened(self.0.clone(), program, &tool.args, &tool.sandbox)
     }
@@ -69,7 +69,7 @@ pub(super) async fn run(
     }
 }
 
-/// True if it did not begin, because its file is open to be written: what the shell before it says in the place of the program.
+/// True if it did not start because its file is open for writing, as the shell that starts it reports.
 fn is_busy(plan: &ProgramPlan, done: &Done) -> bool {
     let is_unfit = matches!(done.ended, ProgramEnd::Exit(status) if status.code() == Some(126));
     let said = || done.errors.text();

@@ -20,7 +20,7 @@ use super::{
     syscalls::{self, Sockets},
 };
 
-/// Where the program is looked for.
+/// The paths of the program.
 const PROGRAMS: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 /// The program, tried once.
 ///
@@ -66,7 +66,7 @@ pub(super) fn probe() -> Result<PathBuf, Arc<str>> {
     FOUND.get_or_init(probe).clone()
 }
 
-/// What one call may do.
+/// The permissions of one call.
 #[derive(Debug)]
 pub(super) struct Bindings<'a> {
     pub(super) read: &'a [PathBuf],
@@ -210,7 +210,7 @@ fn mount_points<'a>(
     Ok(hidden)
 }
 
-/// The filter in a sealed file without a name: other commands inherit it too while it is open, and nobody can change it.
+/// The filter, in a sealed anonymous file: other commands inherit it while it is open, and none can change it.
 fn filter_file(filter: &seccompiler::BpfProgram) -> std::io::Result<File> {
     let mut file = File::from(memfd_create("filter", MemfdFlags::ALLOW_SEALING)?);
     let bytes = filter.iter().flat_map(|step| {

@@ -20,7 +20,7 @@ pub struct CommandJob {
     pub words: Vec<OsString>,
     /// The folder that it works with.
     pub root: PathBuf,
-    /// What it may do there.
+    /// Its access to the root.
     pub access: Access,
     /// The folder that it begins in.
     pub cwd: PathBuf,
@@ -34,19 +34,19 @@ pub struct CommandJob {
     pub session: Option<Arc<Session>>,
     /// The protected paths that a person allowed it to write, from the root or absolute.
     pub writes: Vec<PathBuf>,
-    /// Its variables; `PATH` and the like are given only where that is asked for.
+    /// Its environment variables, in addition to the usual ones if `has_usual` is set.
     pub environment: Vec<(OsString, OsString)>,
     /// True if the usual variables of a command are beneath its own.
     pub has_usual: bool,
-    /// What it is given to read.
+    /// Its standard input.
     pub input: CommandInput,
-    /// True if its error output is told apart from its output.
+    /// True if its standard error is captured separately.
     pub is_split: bool,
     /// The time that it has.
     pub limit: Duration,
 }
 
-/// What a command is given to read.
+/// The standard input of a command.
 #[derive(Debug, Default)]
 pub enum CommandInput {
     /// Nothing.
@@ -54,8 +54,8 @@ pub enum CommandInput {
     None,
     /// These bytes.
     Bytes(Vec<u8>),
-    /// What whoever asked writes, for as long as it runs: the ends of its input and of its output are handed over, and its
-    /// output is not read here.
+    /// Pipes for the caller, which writes the input and reads the output while the command runs; the output is not
+    /// read here.
     Streamed(oneshot::Sender<CommandPipes>),
 }
 
@@ -68,7 +68,7 @@ pub struct CommandPipes {
     pub output: OwnedFd,
 }
 
-/// What a command may do with its root.
+/// The access of a command to its root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Read it.
@@ -80,26 +80,26 @@ pub enum Access {
 /// One of the two that a command writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputPipe {
-    /// Its output; its error output too, unless that is told apart.
+    /// Its standard output, and its standard error unless that is captured separately.
     Output,
     /// Its error output.
     Errors,
 }
 
-/// Is given what a command writes, as it comes.
+/// Receives the output of a command in pieces.
 pub(crate) type Sink = Box<dyn FnMut(OutputPipe, &[u8]) + Send>;
 
-/// Is told once how a command ended, and everything that it started with it.
+/// Called once, after a command and all processes that it started have ended.
 pub(crate) type OnEnd = Box<dyn FnOnce(CommandEnd) + Send>;
 
 /// The way a command ended.
 #[derive(Debug, Clone, Copy)]
 pub enum CommandEnd {
-    /// By itself.
+    /// It exited by itself.
     Exited(ExitStatus),
     /// It was killed: its time was over.
     Late,
-    /// It was killed: somebody wished so.
+    /// It was killed on request.
     Stopped,
     /// It had too many processes, and was killed.
     Flooded,

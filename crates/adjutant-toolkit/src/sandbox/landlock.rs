@@ -90,7 +90,7 @@ fn drop_capabilities() -> rustix::io::Result<()> {
     }
     clear_ambient_capability_set()?;
     for capability in CapabilitySet::all().iter() {
-        // Older kernels do not know all of them; without the right to drop them there is none to drop.
+        // Older kernels lack some of them; without the right to drop capabilities, none are left to drop.
         if capability_is_in_bounding_set(capability).unwrap_or(false) {
             match remove_capability_from_bounding_set(capability) {
                 Err(rustix::io::Errno::PERM) => {}

@@ -36,23 +36,23 @@ use super::{
     watcher::WatchedGroup,
 };
 
-/// The time that a command has to end when it is asked to; shorter than a cancelled call has.
+/// The time between the request to end a command and its kill; shorter than the limit of a cancelled call.
 const GRACE: Duration = Duration::from_millis(500);
 /// The time that is spent on output that is left when everything was killed.
 const DRAIN: Duration = Duration::from_millis(200);
-/// The time in which what was killed is gone, if it can be killed.
+/// The time to wait for a killed process to exit.
 const GONE: Duration = Duration::from_secs(5);
 /// The time between two looks at the number of its processes.
 const TICK: Duration = Duration::from_millis(50);
 /// The number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// What stands before the command: it waits for a line, so that its process is marked before anything of the command runs, and
-/// sets limits: no core files, and 8,192 processes of this user (`-p` or `-u`, by the kind of shell).
+/// The prefix of the command. It waits for a line, so that its process is marked before the command runs, and sets
+/// limits: no core files, and 8,192 processes of this user (`-p` or `-u`, depending on the shell).
 const GATE: &str = "exec 3<&0; read -r _ <&3 || exit 126; ulimit -c 0; \
                     { ulimit -p 8192 || ulimit -u 8192; } 2>/dev/null; ";
 const BEGIN: &str = "exec \"$@\" </dev/null 3<&-";
-/// The same, with what comes behind that line as its input.
+/// The same, with the bytes after that line as the input of the command.
 const BEGIN_WITH_INPUT: &str = "exec \"$@\" <&3 3<&-";
 
 /// A command that runs; dropped, it is killed in the background.
@@ -123,7 +123,7 @@ struct Live {
     input: Option<Feed>,
     wake: PipeReader,
     began: Instant,
-    /// Bubblewrap ends with this program by itself.
+    /// Bubblewrap exits together with this program.
     _watched: Option<WatchedGroup>,
     /// The protected names below its root, if it can write there.
     watch: Option<Watch>,
@@ -191,7 +191,7 @@ impl Live {
                     input: gate.into(),
                     output: output.into(),
                 });
-                // Who asked may be gone: then the command reads and writes to nobody, and ends with the call.
+                // The caller may be gone: then the pipes are closed, and the command ends with the call.
                 let _ = pipes.map(|pipes| to.send(pipes));
             }
         }
@@ -236,7 +236,7 @@ impl Live {
             }
         }
         (self.output, self.errors) = (None, None);
-        // Nobody waits for what cannot be killed.
+        // A process that cannot be killed is not waited for any longer.
         let is_gone = self.look(Instant::now().checked_add(GONE), false, sink) == Seen::Exited;
         let status = if is_gone {
             self.child.wait().ok()
@@ -256,9 +256,10 @@ impl Live {
         }
     }
 
-    /// Reads and writes until it has ended, time is up, someone wants it to stop, or it has too many processes.
+    /// Reads and writes until the command exits, the time is up, a stop is requested, or the command has too many
+    /// processes.
     fn look(&mut self, until: Option<Instant>, is_stoppable: bool, sink: &mut Sink) -> Seen {
-        // What has come to its end stays ready: it is not asked again.
+        // `Wake` stays ready after a stop, so it is not polled again.
         let all = [
             Awaited::Output,
             Awaited::Errors,
@@ -347,7 +348,7 @@ impl Live {
     }
 }
 
-/// What a command is still to be given.
+/// The rest of the input of a command.
 struct Feed {
     pipe: File,
     bytes: Vec<u8>,
@@ -355,7 +356,7 @@ struct Feed {
 }
 
 impl Feed {
-    /// It is written as it is read: nobody waits for a command that does not read.
+    /// It is written without blocking: a command may never read its input.
     fn new(pipe: File, bytes: Vec<u8>) -> io::Result<Self> {
         fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
         Ok(Self {
@@ -365,7 +366,7 @@ impl Feed {
         })
     }
 
-    /// Writes some of what is left; none if that was all, or if the command wants no more.
+    /// Writes a part of the rest; returns `None` if nothing is left, or if the command has closed its input.
     fn go_on(mut self) -> Option<Self> {
         match self.pipe.write(self.bytes.get(self.written..)?) {
             Ok(written) => self.written += written,
@@ -380,7 +381,7 @@ impl Feed {
     }
 }
 
-/// What is waited for.
+/// The events of a running command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaited {
     Output,
@@ -413,7 +414,8 @@ pub(super) fn wait(fds: &mut [PollFd<'_>], within: Duration) -> bool {
     poll(fds, within.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-/// What a command waits at and what opens it, and for a list of hosts the place where its port comes out.
+/// The pipe that a command waits at, the pipe that opens it, and for a list of hosts the socket that delivers its
+/// port.
 type Gate = (OwnedFd, OwnedFd, Option<(Hosts, UnixStream)>);
 
 fn gate(sandbox: &Sandbox) -> io::Result<Gate> {
@@ -433,7 +435,7 @@ pub(super) fn has_helper() -> bool {
     helper::is_called()
 }
 
-/// One command starts at a time: what is handed on to one by an open file is not handed on to another.
+/// Commands start one at a time, so that no command inherits an open file meant for another.
 static START: Mutex<()> = Mutex::new(());
 
 /// The surroundings of a command.

@@ -11,9 +11,9 @@ use crate::obeyed::is_obeyed;
 pub struct Report {
     /// The name of what holds commands: `landlock`, `bwrap`, `none`, or `refused` where nothing runs.
     pub by: &'static str,
-    /// What is held.
+    /// The enforced limits.
     pub enforced: Vec<&'static str>,
-    /// What is not, and what to do about it.
+    /// The limits that are not enforced, with remedies.
     pub missing: Vec<String>,
 }
 

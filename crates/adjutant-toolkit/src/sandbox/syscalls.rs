@@ -73,7 +73,8 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
 ];
-/// Calls that change extended attributes: they fail as on a file system without these, and programs that copy files go on.
+/// Calls that change extended attributes: they fail as on a file system without these, and programs that copy files
+/// continue.
 const UNSUPPORTED: &[libc::c_long] = &[
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
@@ -161,7 +162,7 @@ pub(super) enum Sockets {
 /// Returns the programs for denied calls and for missing ones.
 ///
 /// # Errors
-/// If there is none for this architecture.
+/// If no filter exists for this architecture.
 pub(super) fn filters(sockets: Sockets) -> Result<&'static [BpfProgram], String> {
     type Compiled = OnceLock<Result<Vec<BpfProgram>, String>>;
     static NONE: Compiled = OnceLock::new();
