@@ -1,4 +1,4 @@
-//! The arguments of `adjutant agents`, and the options that tell runs of agents.
+//! The arguments of `adjutant agents`, and the options of runs that concern agents.
 
 use std::path::PathBuf;
 
@@ -20,10 +20,10 @@ pub(crate) enum Agents {
     Check(CheckAgents),
 }
 
-/// The agents beside the one that is asked, and what it may do with them.
+/// The agents that the agent of a run may delegate to, and its limits.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct AgentChoice {
-    /// Takes the agents of this folder, in place of those of the directory; may be given several times.
+    /// Uses the agents of this folder instead of those of the directory; may be given several times.
     ///
     /// An agent is a file NAME.md: front matter between two lines `---`, then its instructions. Without this option,
     /// agents are looked for in .adjutant/agents of the directory, and used with --trust.
@@ -34,22 +34,23 @@ pub(crate) struct AgentChoice {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
-    /// The number of levels of agents that may stand under the one that is asked; 1 without it, and 0 for none.
+    /// The maximum number of levels of agents below the agent of the run; 1 by default, 0 for none.
     ///
-    /// An agent below has as many under itself as its own file says, and fewer if fewer are left.
+    /// An agent below may use as many levels as its own file states, within the remaining ones.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=32))]
     pub(crate) depth: Option<u16>,
 
-    /// Works on a board of tasks in the store: the agent gets its tools, and what it delegates is claimed and ended there.
+    /// Works on a board of tasks in the store: the agent gets its tools, and delegated tasks are claimed and ended
+    /// there.
     ///
     /// The name of the board is `board` without another one; `adjutant board` looks after it.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "board")]
     pub(crate) board: Option<String>,
 }
 
-/// Lists the agents: name, whether they are used, model, toolboxes, depth, and what they are for.
+/// Lists the agents: name, whether they are used, model, toolboxes, depth, description.
 ///
-/// What is wrong with one is told on standard error.
+/// Problems of an agent are written to standard error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListAgents {
     /// The directory whose .adjutant/agents is looked into.
@@ -63,7 +64,7 @@ pub(crate) struct ListAgents {
     #[command(flatten)]
     pub(crate) taught: Taught,
 
-    /// Lists the agents of this session in place of those: the state of each, its thread, its name, its task, what it does.
+    /// Lists the agents of this session instead: the state of each, its thread, name, task, and current work.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["root", "agents"])]
     pub(crate) session: Option<String>,
 
@@ -75,7 +76,7 @@ pub(crate) struct ListAgents {
     pub(crate) json: bool,
 }
 
-/// Reads agents as a run would; every problem is told as file:line:column.
+/// Reads agents as a run would; every problem is shown as file:line:column.
 ///
 /// The exit code is 1 if one of them cannot be used.
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,7 @@ pub(crate) enum Board {
     Show(ShowTask),
     /// Makes tasks that failed or were cancelled pending again.
     Retry(TheseTasks),
-    /// Cancels tasks that have not ended; who works on them is told to stop.
+    /// Cancels tasks that have not ended; agents that work on them are stopped.
     Cancel(TheseTasks),
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct ListTasks {
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) limit: u32,
 
-    /// Goes on behind this task.
+    /// Continues after this task.
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<String>,
 

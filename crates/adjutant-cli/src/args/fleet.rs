@@ -1,4 +1,4 @@
-//! The arguments of workers, and of what they drive.
+//! The arguments of workers and of their sessions.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -8,9 +8,9 @@ use super::{At, GivenAnswers, seconds};
 
 /// Drives the sessions of a store which are due, until Ctrl-C or SIGTERM; any number of workers may share a store.
 ///
-/// A session is due when its run is open and nobody drives it, when somebody posts to it, or when a time has come that its run
-/// waits for. What a worker has when it dies goes to another: at once on one machine, within 15 s on PostgreSQL. A session that
-/// loses five workers in a row is set aside.
+/// A session is due when its run is open without a process that drives it, when a message is posted to it, or when a
+/// time comes that its run waits for. If a worker dies, its sessions go to another worker: at once on one machine,
+/// within 15 s on PostgreSQL. A session that loses five workers in a row is set aside.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Worker {
     /// The manifest of the agent that works in the sessions.
@@ -21,7 +21,7 @@ pub(crate) struct Worker {
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) concurrency: u32,
 
-    /// The time that sessions have to come to a stop once the worker shall end; then another worker goes on with them.
+    /// The time for sessions to stop when the worker ends; then another worker continues them.
     #[arg(long, value_name = "SECS", default_value = "30", value_parser = seconds)]
     pub(crate) grace: Duration,
 
@@ -33,17 +33,18 @@ pub(crate) struct Worker {
     pub(crate) at: At,
 }
 
-/// What is done about the sessions of workers.
+/// The commands for the sessions of workers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Fleet {
-    /// Shows how many sessions are due, at work, waiting and set aside, and those that wait or were set aside.
+    /// Shows the numbers of sessions that are due, running, waiting and set aside, and lists those that wait or were
+    /// set aside.
     Status(StatusOfFleet),
     Post(PostDue),
     Answer(AnswerDue),
     Retry(Retry),
 }
 
-/// What is shown of the sessions.
+/// The listed sessions.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusOfFleet {
     /// One JSON object.
@@ -54,19 +55,19 @@ pub(crate) struct StatusOfFleet {
     pub(crate) at: At,
 }
 
-/// Says something to a session, which is made if there is none: a worker hears it, and lets its agent answer.
+/// Posts a message to a session, which is created if it does not exist: a worker receives it, and its agent answers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PostDue {
     /// The session.
     pub(crate) name: String,
-    /// The text to say.
+    /// The text of the message.
     pub(crate) text: String,
 
     #[command(flatten)]
     pub(crate) at: At,
 }
 
-/// Answers what the run of a session waits for: a worker goes on with it.
+/// Answers a pause of the run of a session: a worker continues it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AnswerDue {
     /// The session.

@@ -28,7 +28,7 @@ pub(crate) enum ManifestCommand {
     Schema,
 }
 
-/// Tells everything that is wrong with a manifest, as file:line:column, and what is noteworthy.
+/// Shows every error in a manifest as file:line:column, and its warnings.
 ///
 /// The exit code is 2 if something is wrong.
 #[derive(Debug, clap::Args)]

@@ -19,8 +19,9 @@ pub(crate) enum Mcp {
 
 /// Lists the servers of the directory and of the user: whether they are used, whether they answer, their revision and tools.
 ///
-/// Those of the directory stand in its .mcp.json, in the form that editors and other agents read too; those of the user in
-/// $XDG_CONFIG_HOME/adjutant/mcp.json, else $HOME/.config/adjutant/mcp.json. Those that are used are started for this.
+/// The servers of the directory are in its .mcp.json, in the form that editors and other agents read too; those of
+/// the user are in $XDG_CONFIG_HOME/adjutant/mcp.json, else $HOME/.config/adjutant/mcp.json. Used servers are started
+/// for the list.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListServers {
     #[command(flatten)]
@@ -31,13 +32,13 @@ pub(crate) struct ListServers {
     pub(crate) json: bool,
 }
 
-/// Adds a server to .mcp.json of the directory: a program, or an address. What else stands in the file stays as it is.
+/// Adds a server to .mcp.json of the directory: a program, or an address. The rest of the file is unchanged.
 ///
-/// A program runs in a sandbox: it has the network, changes the directory (without bubblewrap it only reads it) and the folders that its
-/// arguments name, and keeps what is its own in a home of its own. --read, --write and --no-network say something else.
+/// A program runs in a sandbox: it has network access, may change the directory (without bubblewrap it only reads it)
+/// and the folders in its arguments, and has its own home directory. --read, --write and --no-network change this.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AddServer {
-    /// The name of the server; it stands before the names of its tools.
+    /// The name of the server, which is the prefix of its tools.
     pub(crate) name: String,
 
     /// The program and its arguments, behind `--`.
@@ -73,7 +74,7 @@ pub(crate) struct AddServer {
     #[arg(long, conflicts_with = "url")]
     pub(crate) no_network: bool,
 
-    /// What the server says of its tools is believed: those that only read run without being asked about.
+    /// Trusts the server's description of its tools: read-only tools run without a question.
     #[arg(long)]
     pub(crate) trusted: bool,
 
@@ -91,7 +92,7 @@ pub(crate) struct RemoveServer {
     pub(crate) place: OfFile,
 }
 
-/// Starts a server, and tells what it is: its revision, its tools with their hints, its prompts, and what is wrong.
+/// Starts a server, and shows its revision, its tools with their hints, its prompts, and its problems.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestServer {
     /// The name of the server.
@@ -113,7 +114,7 @@ pub(crate) struct Login {
     /// The name of the server.
     pub(crate) name: String,
 
-    /// What the token shall be good for; may be given several times. Without it, what the server asks for.
+    /// A scope of the token; may be given several times. By default, the scopes that the server requires.
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Vec<String>,
 
@@ -123,8 +124,8 @@ pub(crate) struct Login {
 
 /// Serves a manifest to clients of the protocol: its agent as a tool, on standard input and output.
 ///
-/// What a call waits for is asked of the client. With --http, callers of this machine reach it at http://ADDRESS/mcp with the
-/// token that is told on standard error.
+/// Questions of a call are sent to the client. With --http, callers on this machine reach the server at
+/// http://ADDRESS/mcp with the token on standard error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
     /// The manifest; adjutant.yaml without it.

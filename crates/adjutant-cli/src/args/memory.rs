@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::At;
 
-/// The commands for what is remembered.
+/// The commands for memories.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Memory {
     List(ListFacts),
@@ -23,14 +23,14 @@ pub(crate) struct Whose {
     pub(crate) at: At,
 }
 
-/// Lists what is remembered, oldest first.
+/// Lists the memories, oldest first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListFacts {
     /// The largest number of facts to list.
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
 
-    /// Goes on behind this fact.
+    /// Continues after this fact.
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<String>,
 
@@ -42,7 +42,7 @@ pub(crate) struct ListFacts {
     pub(crate) whose: Whose,
 }
 
-/// Finds what is remembered by its words, best first.
+/// Finds memories by words, best first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Search {
     /// The words to look for.

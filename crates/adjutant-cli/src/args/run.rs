@@ -12,19 +12,18 @@ use crate::exit;
 
 /// Runs an agent on a directory: it looks at files, and changes them where that is allowed.
 ///
-/// The answer is written to standard output as it comes; tool calls, warnings and a summary go to standard error. Ctrl-C
-/// ends the run and keeps what was said; a second Ctrl-C ends the command at once.
+/// The answer is written to standard output in pieces; tool calls, warnings and a summary go to standard error.
+/// Ctrl-C ends the run and keeps the conversation; a second Ctrl-C ends the command at once.
 ///
-/// A request that fails is tried again, also after the answer broke off in the middle. What was written of it is void
-/// then: its line is ended, a line "[taken back: …]" follows on standard output unless that is a terminal, and the cause
-/// stands on standard error. Scripts take --final, --schema or --json, whose output holds nothing void unmarked.
+/// A failed request is sent again, even if the answer broke off in the middle. The text written so far is then void:
+/// its line is ended, a line "[taken back: …]" follows on standard output unless that is a terminal, and the cause is
+/// written to standard error. Scripts should use --final, --schema or --json, whose output marks all void text.
 ///
-/// The prompt is made of PROMPT and then the contents of the files of --file, in the order given, with an empty line
-/// between two parts. PROMPT `-` stands for what standard input holds. Without PROMPT and --file, standard input is the
-/// prompt unless it is a terminal.
+/// The prompt consists of PROMPT and the contents of the files of --file, in the given order, with an empty line
+/// between two parts. PROMPT `-` reads standard input. Without PROMPT and --file, standard input is the prompt unless
+/// it is a terminal.
 ///
-/// With --session or --continue, the conversation is kept: a later run goes on with it, also after this command was
-/// killed at any moment.
+/// With --session or --continue, the conversation is kept: a later run continues it, even if this command was killed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::TABLE)]
 pub(crate) struct Run {
@@ -35,18 +34,18 @@ pub(crate) struct Run {
     #[arg(short, long = "file", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Goes on with the session of this name, and begins it if there is none.
+    /// Continues the session of this name, or creates it.
     #[arg(long, value_name = "NAME", conflicts_with = "newest")]
     pub(crate) session: Option<String>,
 
-    /// Goes on with the session of this directory that changed last, and begins one if there is none.
+    /// Continues the most recently changed session of this directory, or creates one.
     #[arg(long = "continue")]
     pub(crate) newest: bool,
 
     #[command(flatten)]
     pub(crate) how: How,
 
-    /// Records what the model is asked and how it answers in a new file, a cassette.
+    /// Records the requests and the answers of the model in a new file, a cassette.
     ///
     /// It holds the conversation as it was, and no keys. A file that exists is not overwritten.
     #[arg(long, value_name = "CASSETTE")]
@@ -54,31 +53,31 @@ pub(crate) struct Run {
 
     /// Answers from a cassette, without a network and without keys.
     ///
-    /// The prompt and the options must be those of the recorded run. The tools really run, so the directory must hold
-    /// what it held. Standard output is then that of the recorded run, byte for byte; with --json, all but the agent's id,
-    /// the times, for which the clock stands still at 0, and the order in which calls that run together end. --timeout and
-    /// --retries have no effect.
+    /// The prompt and the options must be those of the recorded run. The tools really run, so the directory must have
+    /// the same contents. Standard output is then that of the recorded run, byte for byte. With --json, three things
+    /// differ: the agent's id, the times, which are always 0, and the order in which parallel calls end. --timeout
+    /// and --retries have no effect.
     #[arg(long, value_name = "CASSETTE", conflicts_with_all = ["models", "session", "newest", "memory", "board"])]
     pub(crate) replay: Option<PathBuf>,
 }
 
-/// Goes on with a run that waits for answers, or that was left when its command was killed.
+/// Continues a run that waits for answers, or whose command was killed.
 ///
-/// Without a run that is open, one begins on what was posted to the session.
+/// Without an open run, a new one starts with the messages posted to the session.
 ///
-/// Nothing is asked or done again without need: what stands in the log of the session is taken from there. Answers are
-/// given with --approve, --deny and --answer; without any, what waits is listed, and the exit code is 5. The
-/// limits of the run stay those that it began with.
+/// Nothing in the log of the session is requested or executed again without need. Answers are given with --approve,
+/// --deny and --answer; without any, the pauses are listed, and the exit code is 5. The limits of the run are
+/// unchanged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::TABLE)]
 pub(crate) struct Resume {
-    /// The session; without it, that of the directory which changed last.
+    /// The session; by default, the most recently changed one of the directory.
     pub(crate) name: Option<String>,
 
     #[command(flatten)]
     pub(crate) given: GivenAnswers,
 
-    /// Tells what would be done again and why, and what differs from the recorded requests; does nothing.
+    /// Shows the work that would be repeated and why, and the differences from the recorded requests; does nothing.
     #[arg(long, conflicts_with_all = ["approve", "deny", "answers"])]
     pub(crate) explain: bool,
 
@@ -95,15 +94,15 @@ impl GivenAnswers {
     }
 }
 
-/// Answers to what waits.
+/// Answers to pauses.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct GivenAnswers {
-    /// Approves what waits under this id, or everything that needs approval, and shows it; with the digest that is
-    /// told with what waits, only if it is still that.
+    /// Approves the pause with this id, or all pauses that need approval, and shows them; with the digest from the
+    /// list of pauses, only if it is unchanged.
     #[arg(long, value_name = "ID[@DIGEST]", num_args = 0..=1, default_missing_value = "")]
     pub(crate) approve: Vec<String>,
 
-    /// Denies what waits under this id, or everything that waits.
+    /// Denies the pause with this id, or all pauses.
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub(crate) deny: Vec<String>,
 
@@ -111,7 +110,7 @@ pub(crate) struct GivenAnswers {
     #[arg(long, value_name = "TEXT", requires = "deny")]
     pub(crate) why: Option<String>,
 
-    /// Answers what waits under an id: a question, a result, or by how much a limit is extended.
+    /// Answers the pause with this id: the answer to a question, a result, or the extension of a limit.
     #[arg(long = "answer", value_name = "ID=TEXT")]
     pub(crate) answers: Vec<String>,
 }
@@ -119,11 +118,11 @@ pub(crate) struct GivenAnswers {
 /// The options for the work of an agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct How {
-    /// The directory that the agent works in: that of the session that is resumed, else `.`.
+    /// The directory of the agent; by default that of the resumed session, else `.`.
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 
-    /// The model, as provider/name; after commas, those that are asked in its place when it fails.
+    /// The model, as provider/name; further models after commas are used if it fails.
     ///
     /// `adjutant models` lists the known ones. Without it: the model of the run that is resumed, the variable
     /// ADJUTANT_MODEL, the default of the provider whose key is present, a server on this machine (Ollama, llama.cpp, LM
@@ -138,7 +137,7 @@ pub(crate) struct How {
     )]
     pub(crate) models: Vec<String>,
 
-    /// The number of times that a failed request is tried again, before another model is asked; 0 to 10.
+    /// The number of retries of a failed request before the next model is used; 0 to 10.
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(0..=10))]
     pub(crate) retries: u32,
 
@@ -154,20 +153,19 @@ pub(crate) struct How {
     /// The amount of thinking by the model: off, minimal, low, medium, high, xhigh or max; without it, the model's own
     /// default.
     ///
-    /// Of what a model does not have, the nearest that it has is taken, with a warning.
+    /// If a model does not have this effort, its nearest one is used, with a warning.
     #[arg(long, value_name = "LEVEL")]
     pub(crate) thinking: Option<Effort>,
 
-    /// The model may search the web, by a search that its provider runs itself: Anthropic, OpenAI, Gemini. No rule stands
-    /// before it.
+    /// Permits the model to search the web through its provider: Anthropic, OpenAI, Gemini. Rules do not apply to it.
     #[arg(long)]
     pub(crate) web_search: bool,
 
     /// The answer is JSON that fits the JSON schema of this file: one line on standard output, and nothing else.
     ///
-    /// The agent works with its tools as always. An answer that does not fit is asked for again, up to twice, within
-    /// --max-turns; if none fits, nothing is written and the exit code is 4. With --json, the last line is
-    /// {"event":"answer","value":…}. A run that is resumed comes to what it was begun with.
+    /// The agent uses its tools as usual. If an answer does not match, it is requested again, up to twice, within
+    /// --max-turns; if none matches, nothing is written and the exit code is 4. With --json, the last line is
+    /// {"event":"answer","value":…}. A resumed run keeps its schema.
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
 
@@ -183,18 +181,20 @@ pub(crate) struct How {
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Calls of these tools wait for approval: the run stops there with exit code 5, and `adjutant resume` goes on.
+    /// Calls of these tools wait for approval: the run stops there with exit code 5, and `adjutant resume` continues
+    /// it.
     ///
     /// It holds for the session until a run names others or none.
     #[arg(long, value_name = "TOOL[,TOOL…]", value_delimiter = ',')]
     pub(crate) ask: Vec<String>,
 
-    /// What is done without asking, where no rule says anything: plan (looking alone, the rest is denied), ask (looking),
-    /// edits (changes of files too), all (everything, in the sandbox).
+    /// The calls that run without a question where no rule matches: plan (read only, the rest is denied), ask (read
+    /// only), edits (changes of files too), all (everything, in the sandbox).
     ///
-    /// Rules stand in .adjutant/rules of the directory and in $XDG_CONFIG_HOME/adjutant/rules, else
-    /// $HOME/.config/adjutant/rules, one on a line, as `allow shell(git log *)` or `deny edit(*.lock)`. What a directory's
-    /// rules allow counts with --trust alone. A call that asks waits: the run stops there with exit code 5.
+    /// Rules are in .adjutant/rules of the directory and in $XDG_CONFIG_HOME/adjutant/rules, else
+    /// $HOME/.config/adjutant/rules, one per line, as `allow shell(git log *)` or `deny edit(*.lock)`. `allow` rules
+    /// of a directory apply only with --trust. A call that needs approval waits: the run stops there with exit code
+    /// 5.
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<AccessMode>,
 
@@ -206,11 +206,11 @@ pub(crate) struct How {
     #[arg(long, value_name = "WHAT")]
     pub(crate) durability: Option<Survives>,
 
-    /// Takes the session from whoever works in it, also from a process that still runs.
+    /// Takes the session from the process that uses it, even if that process still runs.
     #[arg(long)]
     pub(crate) take_over: bool,
 
-    /// Shows the model what is remembered of this owner, and remembers what is learned in the run.
+    /// Shows the model the memories of this owner, and stores new ones of the run.
     #[arg(long, value_name = "OWNER")]
     pub(crate) memory: Option<String>,
 
@@ -222,7 +222,7 @@ pub(crate) struct How {
 
     /// Writes every event of the run to standard output, one JSON object a line, and nothing else.
     ///
-    /// What the events of a reply told is void when `reply_retracted` follows them.
+    /// The events of a reply are void if `reply_retracted` follows them.
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -19,7 +19,7 @@ pub(crate) enum Sessions {
     Delete(Delete),
     Rename(Rename),
     Label(Label),
-    /// Shows what a session was forked from, and all that was forked from it.
+    /// Shows the parent of a session, and all its forks.
     Tree(Named),
     /// Removes texts that no session refers to any more, and what crashes left of sessions that were being made.
     Sweep(At),
@@ -27,10 +27,10 @@ pub(crate) enum Sessions {
     Tell(Tell),
 }
 
-/// Lists sessions, the one that changed last first.
+/// Lists sessions, the most recently changed first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct List {
-    /// Only those of this agent.
+    /// Only the sessions of this agent.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
@@ -42,7 +42,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
 
-    /// Goes on behind the page that ended with this mark.
+    /// Continues after the page that ended with this mark.
     #[arg(long, value_name = "MARK")]
     pub(crate) after: Option<String>,
 
@@ -54,7 +54,7 @@ pub(crate) struct List {
     pub(crate) at: At,
 }
 
-/// Shows what was said and done in a session, one thing after the other.
+/// Shows the messages and calls of a session in order.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Show {
     /// The session.
@@ -72,7 +72,7 @@ pub(crate) struct Show {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Shows everything, then what comes, until nobody works in the session any more.
+    /// Shows everything, then new records, until no process uses the session.
     #[arg(long, conflicts_with = "limit")]
     pub(crate) follow: bool,
 
@@ -92,8 +92,8 @@ pub(crate) struct Fork {
     #[arg(long = "at", value_name = "SEQ")]
     pub(crate) seq: Option<u64>,
 
-    /// Copies the files of its directory too, into this new or empty one, where the new session works; those that the
-    /// agent changed are as it had them at that record.
+    /// Also copies the files of its directory into this new or empty one, which becomes the directory of the new
+    /// session; files that the agent changed have their state at that record.
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
 
@@ -127,7 +127,7 @@ pub(crate) struct Export {
 
 /// Reads a session from a file, and checks every byte of it first.
 ///
-/// Where it works is not taken over: `adjutant resume` of it wants --root and --model.
+/// The directory and the model are not imported: `adjutant resume` of it needs --root and --model.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Import {
     /// The file; `-` for standard input.
@@ -141,7 +141,7 @@ pub(crate) struct Import {
     pub(crate) at: At,
 }
 
-/// Checks that sessions are what was written; the exit code is 1 if one is damaged.
+/// Checks that sessions are undamaged; the exit code is 1 if one is damaged.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Verify {
     /// The session.
@@ -156,14 +156,14 @@ pub(crate) struct Verify {
     pub(crate) at: At,
 }
 
-/// Deletes sessions; what was forked from them stays whole.
+/// Deletes sessions; their forks are kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Delete {
     /// The sessions.
     #[arg(required = true, value_name = "NAME")]
     pub(crate) names: Vec<String>,
 
-    /// Does not ask; needed when standard input is no terminal.
+    /// Does not ask; required if standard input is not a terminal.
     #[arg(long)]
     pub(crate) yes: bool,
 
@@ -183,7 +183,7 @@ pub(crate) struct Rename {
     pub(crate) at: At,
 }
 
-/// Adds and removes labels of a session, and shows those that it has.
+/// Adds and removes labels of a session, and lists them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Label {
     /// The session.
@@ -197,19 +197,19 @@ pub(crate) struct Label {
     pub(crate) at: At,
 }
 
-/// Says something to whoever works in a session: the model hears it before its next answer.
+/// Sends a message to the agent of a session: the model gets it before its next answer.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Tell {
     /// The session.
     pub(crate) name: String,
-    /// The text to tell.
+    /// The text of the message.
     pub(crate) text: String,
 
-    /// Says it to an agent at work under the first one: its name, path or thread, as `adjutant agents list` shows them.
+    /// Sends it to an agent below the first one: its name, path or thread, as `adjutant agents list` shows them.
     #[arg(long, value_name = "AGENT")]
     pub(crate) to: Option<String>,
 
-    /// Waits for the first words that are said after it, and shows them.
+    /// Waits for the first text of the agent after it, and shows it.
     #[arg(long)]
     pub(crate) wait: bool,
 
@@ -217,7 +217,7 @@ pub(crate) struct Tell {
     pub(crate) at: At,
 }
 
-/// Asks whoever works in a session to stop, or one of the agents at work there.
+/// Stops the run of a session, or one of its agents.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Stop {
     /// The session.
@@ -241,7 +241,7 @@ pub(crate) struct Named {
     pub(crate) at: At,
 }
 
-/// Shows a session once more, from its log: no model is asked, and no tool runs.
+/// Shows a session again from its log: no request is sent to a model, and no tool runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
     /// The session.

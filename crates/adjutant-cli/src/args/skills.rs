@@ -1,4 +1,4 @@
-//! The arguments of `adjutant skills`, and the options that tell runs of skills.
+//! The arguments of `adjutant skills`, and the options of runs that concern skills.
 
 use std::path::PathBuf;
 
@@ -22,8 +22,8 @@ pub(crate) struct Taught {
     #[arg(long = "skills", value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
 
-    /// Uses what came with the directory: the skills in .adjutant/skills, the agents in .adjutant/agents, the servers of
-    /// .mcp.json, and what .adjutant/rules allows.
+    /// Uses the configuration of the directory: the skills in .adjutant/skills, the agents in .adjutant/agents, the
+    /// servers of .mcp.json, and the `allow` rules of .adjutant/rules.
     ///
     /// They speak to the model with your voice: read them before you trust them. Without it they are only listed.
     #[arg(long)]
@@ -37,14 +37,14 @@ pub(crate) struct Taught {
 /// Lists the skills: name, whose they are, whether they are used, tokens, and where they are.
 ///
 /// The tokens are those of its line in the prompt and, after a plus, of its text when it is loaded. A skill without a
-/// description is always in the prompt. What is wrong with a skill is told on standard error.
+/// description is always in the prompt. Problems of a skill are written to standard error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListSkills {
     #[command(flatten)]
     pub(crate) whose: OfSkills,
 }
 
-/// Shows a skill: what it says about itself, the files beside it, and its text as the model is shown it.
+/// Shows a skill: its description, the files in its folder, and its text as the model gets it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowSkill {
     /// The skill.
@@ -54,7 +54,7 @@ pub(crate) struct ShowSkill {
     pub(crate) whose: OfSkills,
 }
 
-/// Holds skills against the Agent Skills specification; every problem is told as file:line:column.
+/// Checks skills against the Agent Skills specification; every problem is shown as file:line:column.
 ///
 /// The exit code is 1 if one of them breaks it.
 #[derive(Debug, clap::Args)]

@@ -11,11 +11,11 @@ use super::{At, How, sandbox::SandboxArgs};
 /// The options of a conversation.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Talk {
-    /// Goes on with the session of this directory that changed last, also with a run that was left in its middle.
+    /// Continues the most recently changed session of this directory, even if its run was interrupted.
     #[arg(short = 'c', long = "continue", conflicts_with = "session")]
     pub(crate) newest: bool,
 
-    /// Goes on with the session of this name, and begins it if there is none.
+    /// Continues the session of this name, or creates it.
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
 
@@ -27,7 +27,7 @@ pub(crate) struct Talk {
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 
-    /// The model, as provider/name; after commas, those that are asked in its place. `adjutant run --help` tells more.
+    /// The model, as provider/name; further models after commas are used if it fails. See also `adjutant run --help`.
     #[arg(
         short,
         long = "model",
@@ -36,19 +36,19 @@ pub(crate) struct Talk {
     )]
     pub(crate) models: Vec<String>,
 
-    /// Calls of these tools are asked about before they run.
+    /// Asks before calls of these tools run.
     #[arg(long, value_name = "TOOL[,TOOL…]", value_delimiter = ',')]
     pub(crate) ask: Vec<String>,
 
-    /// What is done without asking: plan (looking alone, the rest is denied), ask (looking; so it is without this), edits
-    /// (changes of files too), all (everything, in the sandbox).
+    /// The calls that run without a question: plan (read only, the rest is denied), ask (read only; the default),
+    /// edits (changes of files too), all (everything, in the sandbox).
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<AccessMode>,
 
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgs,
 
-    /// Uses what came with the directory: its skills, its agents, its servers, and what its rules allow.
+    /// Uses the configuration of the directory: its skills, its agents, its servers, and its `allow` rules.
     #[arg(long)]
     pub(crate) trust: bool,
 
@@ -56,7 +56,7 @@ pub(crate) struct Talk {
     pub(crate) at: At,
 }
 
-/// The options for the work of an agent, where nothing is said of them.
+/// The default options of the work of an agent.
 #[derive(Debug, Parser)]
 struct Usual {
     #[command(flatten)]
@@ -78,7 +78,7 @@ impl Talk {
     }
 }
 
-/// Writes what a shell needs to complete the command line, for example `source <(adjutant completions bash)`.
+/// Prints a script that completes the command line in a shell, for example `source <(adjutant completions bash)`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Completions {
     /// The shell.
@@ -88,11 +88,11 @@ pub(crate) struct Completions {
 
 /// Puts the files of a session's directory back as they were before its agent changed them.
 ///
-/// Only what its tools for files changed is put back, and nothing at all if somebody else changed one of the files since.
-/// The files that were put back are written to standard output.
+/// Only the changes of its tools for files are undone, and nothing if another program changed one of the files since.
+/// The restored files are written to standard output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undo {
-    /// The session; without it, that of the directory which changed last.
+    /// The session; by default, the most recently changed one of the directory.
     pub(crate) name: Option<String>,
 
     /// Back to how it was at this record, 0 for the beginning; without it, to before the newest run that changed files.

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use super::{At, agent::Homed};
 
-/// Shows sessions on a page in a browser of this machine: what was said and done, what waits, what it cost; until Ctrl-C.
+/// Shows sessions on a page in a browser of this machine: messages, calls, pauses and costs; until Ctrl-C.
 ///
-/// It listens on loopback alone, and whoever opens the page needs the address that is printed, with the token in it. The
-/// sessions are those of a store, or, with --agents, those of the agents that `adjutant up` runs.
+/// It listens on loopback only, and the page requires the printed address with its token. The sessions are those of a
+/// store, or, with --agents, those of the agents that `adjutant up` runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewPage {
     /// The port; any other one if it is taken, any at all without it.
