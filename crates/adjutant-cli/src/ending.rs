@@ -79,7 +79,7 @@ fn failure(result: &RunResult) -> Option<&Failure> {
 /// No answer fits the schema, for this reason.
 fn unfit(why: &str) -> Problem {
     let problem = Problem::new(Exit::Unfit, "no answer fits the schema").because(why);
-    problem.hint("ask for less, take a simpler schema, or another model")
+    problem.hint("request less, or use a simpler schema or another model")
 }
 
 /// The problem that an error of a model is.

@@ -14,8 +14,9 @@ use crate::{exit::Exit, plain, problem::Problem};
 pub(crate) fn of_journal(error: &JournalError) -> Problem {
     use JournalErrorKind::{Corrupt, Fenced, Io};
     match error.kind {
-        Corrupt => Problem::of(Exit::Failed, error)
-            .hint("`adjutant sessions verify` tells what is damaged"),
+        Corrupt => {
+            Problem::of(Exit::Failed, error).hint("`adjutant sessions verify` lists the damage")
+        }
         Fenced | Io => Problem::of(Exit::Failed, error),
         _ => Problem::of(Exit::Usage, error),
     }
@@ -68,14 +69,14 @@ pub(crate) fn of_runtime(error: &runtime::Error) -> Problem {
         Model => Problem::of(Exit::Usage, error)
             .hint("set the variable in this terminal, and start the agent again"),
         Pull | Config => Problem::of(Exit::Failed, error)
-            .hint("`adjutant agent provenance NAME --verify` tells what was changed"),
+            .hint("`adjutant agent provenance NAME --verify` lists the changes"),
         Untrusted => Problem::of(Exit::Usage, error)
-            .hint("`adjutant trust` lists what it wants, and trusts it"),
+            .hint("`adjutant trust` lists the permissions that it requests, and trusts it"),
         Denied => {
-            Problem::of(Exit::Failed, error).hint("the agent was started anew meanwhile; try again")
+            Problem::of(Exit::Failed, error).hint("the agent was restarted meanwhile; try again")
         }
         Readiness | TimedOut => {
-            Problem::of(Exit::Failed, error).hint("`adjutant agent logs NAME` shows what it wrote")
+            Problem::of(Exit::Failed, error).hint("`adjutant agent logs NAME` shows its output")
         }
         _ => Problem::of(Exit::Failed, error),
     }

@@ -263,7 +263,7 @@ pub(super) fn of_agent(entry: &Entry, error: &adjutant::runtime::Error) -> Probl
             let why = adjutant::runtime::Error::new(Connection, error.message());
             Problem::new(Exit::Failed, text)
                 .cause_of(&why)
-                .hint("`adjutant agent ps` tells where it stands")
+                .hint("`adjutant agent ps` shows its state")
         }
         Agent => Problem::of(Exit::Failed, error),
         _ => of_runtime(error),

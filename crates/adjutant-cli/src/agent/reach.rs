@@ -119,7 +119,7 @@ pub(super) fn awake(place: &AgentFolder) -> Result<(), Problem> {
     place.home.frozen().map_or(Ok(()), |pid| {
         let text =
             format!("the operator is frozen: its process {pid} was stopped by a signal, and nothing was asked of it");
-        Err(Problem::new(Exit::Failed, text).hint(format!("`kill -CONT {pid}` lets it go on")))
+        Err(Problem::new(Exit::Failed, text).hint(format!("`kill -CONT {pid}` continues it")))
     })
 }
 

@@ -179,7 +179,7 @@ pub(super) fn awake(entry: &Entry) -> Result<(), Problem> {
             entry.name, host.pid
         );
         Err(Problem::new(Exit::Failed, text)
-            .hint(format!("`kill -CONT {}` lets it go on", host.pid)))
+            .hint(format!("`kill -CONT {}` continues it", host.pid)))
     })
 }
 

@@ -120,7 +120,7 @@ async fn restarted(
                 "the update of {} was made, and whether it holds is not noted",
                 entry.name
             );
-            return Err(Problem::new(Exit::Failed, text).hint("its next start tells"));
+            return Err(Problem::new(Exit::Failed, text).hint("its next start reports the reason"));
         }
         sleep(LOOK).await;
     }

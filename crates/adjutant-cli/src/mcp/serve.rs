@@ -65,7 +65,7 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
             Exit::Usage,
             format!("this is no address of this machine alone: {address}"),
         );
-        return Err(problem.hint("say 127.0.0.1:PORT"));
+        return Err(problem.hint("use 127.0.0.1:PORT"));
     }
     let listener = std::net::TcpListener::bind(address);
     let listener = listener.map_err(|error| {

@@ -92,7 +92,7 @@ fn named<'a>(
                 Exit::Usage,
                 format!("an answer names what it answers: {answer}"),
             );
-            return Err(problem.hint("say --answer ID=TEXT"));
+            return Err(problem.hint("use --answer ID=TEXT"));
         };
         let pause = find(id, pauses)?;
         named.push((pause, value(pause, text)?));
@@ -196,7 +196,8 @@ fn by_id<'a>(id: &str, pauses: &'a [Arc<Pause>]) -> Result<&'a Pause, Problem> {
                 .map(|pause| plain::word(&pause.id.0))
                 .collect();
             Err(match &ids[..] {
-                [] => problem.hint("nothing waits; `adjutant resume` without answers goes on"),
+                [] => problem
+                    .hint("nothing waits; `adjutant resume` without answers continues the run"),
                 ids => problem.hint(format!(
                     "what waits is {}; the name of a session stands first",
                     ids.join(", ")

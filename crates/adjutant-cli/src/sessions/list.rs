@@ -130,7 +130,7 @@ fn mark(text: &str) -> Result<PageMark, Problem> {
         _ => {
             let problem =
                 Problem::new(Exit::Usage, format!("no page ended with this mark: {text}"));
-            Err(problem.hint("a page tells the command of the next one"))
+            Err(problem.hint("each page ends with the command of the next one"))
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) async fn show(
                 if is_json {
                     let line = plain::json_line(serde_json::to_string(&notice).unwrap_or_default());
                     if !screen::is_read(screen.write(&line))? {
-                        return Err(Problem::new(crate::exit::Exit::Finished, "nobody reads what is told"));
+                        return Err(Problem::new(crate::exit::Exit::Finished, "no process reads the progress"));
                     }
                 } else if let Some(line) = line(&notice, is_live) {
                     screen.tell(&line);

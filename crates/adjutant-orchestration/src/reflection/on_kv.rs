@@ -108,7 +108,7 @@ impl OnKvStore {
     async fn write(&self, change: kv::Change) -> Result<(), Error> {
         match self.kv.write(vec![change]).await {
             Err(error) if matches!(error.kind, KvStoreErrorKind::Conflict { .. }) => {
-                Err(Error::new(ErrorKind::Conflict, "someone else was faster").with_source(error))
+                Err(Error::new(ErrorKind::Conflict, "another writer was faster").with_source(error))
             }
             other => other.map(drop).map_err(Error::from),
         }

@@ -194,7 +194,7 @@ impl Life {
                 ended = inner => ended.map_err(panicked).flatten(),
                 () = life.abandoned.cancelled() => {
                     abort.abort();
-                    Err(Error::new(ErrorKind::Closed, "nobody holds the agent any more"))
+                    Err(Error::new(ErrorKind::Closed, "all handles of the agent were dropped"))
                 }
             };
             ending.cancel();

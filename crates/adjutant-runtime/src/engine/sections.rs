@@ -53,7 +53,7 @@ pub(super) fn told(context: &[ContextSpec], data: &[DataSpec]) -> Result<Section
     if !lines.is_empty() {
         let kind =
             SectionKind::custom("data_files", &SectionKind::ProjectContext).map_err(|error| {
-                Error::new(ErrorKind::Config, "the data files cannot be told of").with_source(error)
+                Error::new(ErrorKind::Config, "the data files cannot be listed").with_source(error)
             })?;
         let text = format!(
             "These files were laid into your working folder:\n{}",

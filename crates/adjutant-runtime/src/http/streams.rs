@@ -145,7 +145,7 @@ impl Stand {
 async fn stand(prompter: &Arc<dyn Prompter>, session: &str, look: Look) -> Result<Stand, Error> {
     let told = prompter.look(Some(session), look).await?;
     serde_json::from_value(told).map_err(|error| {
-        Error::new(ErrorKind::Connection, "the agent told nothing of its run").with_source(error)
+        Error::new(ErrorKind::Connection, "the agent reported no run state").with_source(error)
     })
 }
 
