@@ -17,13 +17,13 @@ pub(super) fn may_hold(record: &Record) -> bool {
             shown.is_some() || result.content.iter().any(media::is_held)
         }
         Record::Prepared { edits, once, .. } => !edits.is_empty() || !once.is_empty(),
-        Record::Began { .. }
-        | Record::Seeded { .. }
-        | Record::Appended { .. }
-        | Record::Queued { .. }
-        | Record::Placed { .. }
-        | Record::Answered { .. }
-        | Record::Resumed { .. } => true,
+        Record::Began {
+            prompts: entries, ..
+        }
+        | Record::Seeded { entries }
+        | Record::Appended { entries } => entries.iter().any(media::has_media),
+        Record::Queued { content, .. } => media::has_media(content),
+        Record::Placed { .. } | Record::Answered { .. } | Record::Resumed { .. } => true,
         _ => false,
     }
 }
