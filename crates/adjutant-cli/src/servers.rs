@@ -104,15 +104,21 @@ impl Servers {
         if file.servers.is_empty() {
             return Ok(());
         }
-        let is_trusted = scope != "project" || is_trusted(&file, trusting)?;
+        // The user's own servers need it too if they run files that an agent in the directory can change.
+        let is_asked = scope == "project" || file.runs_files_of(root);
+        let is_trusted = !is_asked || is_trusted(&file, root, trusting)?;
         if !is_trusted {
-            let (count, hint) = (
-                file.servers.len(),
-                format!(
+            let count = file.servers.len();
+            let hint = match scope {
+                "editor" => {
+                    "hint: they run files of this directory; name them in .mcp.json, and trust that"
+                        .to_owned()
+                }
+                _ => format!(
                     "hint: `adjutant trust {}` lists what they want",
                     plain::word(&shown)
                 ),
-            );
+            };
             self.told.push(format!(
                 "mcp: {shown}: warning: nobody trusts its servers: {count} not used; {hint}"
             ));
@@ -307,13 +313,13 @@ fn unknown(name: &str, servers: &Servers) -> Problem {
 }
 
 /// True if somebody trusts the servers of a file; asked once for each content.
-fn is_trusted(file: &McpFile, trusting: Trusting) -> Result<bool, Problem> {
+fn is_trusted(file: &McpFile, root: &Path, trusting: Trusting) -> Result<bool, Problem> {
     if trusting == Trusting::Given {
         return Ok(true);
     }
     let (store, wants) = (
         TrustStore::of_user(),
-        file.wants().map_err(|error| of_runtime(&error))?,
+        file.wants_in(root).map_err(|error| of_runtime(&error))?,
     );
     if store
         .holds(wants.digest())

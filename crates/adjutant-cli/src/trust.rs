@@ -15,6 +15,7 @@ use crate::{
     plain,
     problem::Problem,
     screen::{tell, write},
+    servers,
     trouble::of_runtime,
     up::made,
 };
@@ -117,7 +118,12 @@ fn of_servers(file: &Path) -> Result<Option<Wants>, Problem> {
     read.findings
         .iter()
         .for_each(|finding| tell(&format!("warning: {}", plain::line(finding))));
-    read.wants().map(Some).map_err(|error| of_runtime(&error))
+    // The user's own servers start in the directory at hand.
+    let wants = match servers::usual().is_some_and(|usual| usual == file) {
+        true => read.wants_in(Path::new(".")),
+        false => read.wants(),
+    };
+    wants.map(Some).map_err(|error| of_runtime(&error))
 }
 
 fn of_manifest(file: &Path) -> Result<Wants, Problem> {

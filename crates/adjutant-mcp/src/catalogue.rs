@@ -256,6 +256,8 @@ impl Listed {
             (_, true) => Replay::Once,
             (_, false) => Replay::Resumable,
         };
+        // It may change whatever later calls of the same reply read.
+        spec.sequential = hints.read_only_hint != Some(true);
         spec.output_schema = output_schema
             .as_ref()
             .map(|schema| Arc::clone(schema.source()));

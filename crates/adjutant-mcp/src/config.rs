@@ -79,6 +79,29 @@ pub struct StdioConfig {
     pub sandbox: Sandbox,
     /// Its access to the working folder.
     pub access: Access,
+    /// The check before each start; none by default.
+    pub check: Option<StartCheck>,
+}
+
+/// A check before each start of a program, which may block: it returns the reason why the program does not start.
+#[derive(Clone)]
+pub struct StartCheck(Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
+
+impl StartCheck {
+    /// This check.
+    pub fn new(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    pub(crate) fn run(&self) -> Result<(), String> {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for StartCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StartCheck")
+    }
 }
 
 impl StdioConfig {
@@ -91,6 +114,7 @@ impl StdioConfig {
             cwd: None,
             sandbox,
             access: Access::default(),
+            check: None,
         }
     }
 }

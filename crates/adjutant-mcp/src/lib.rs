@@ -33,7 +33,7 @@ mod tool;
 
 #[doc(hidden)]
 pub use config::StreamConfig;
-pub use config::{Access, HttpConfig, Revision, ServerConfig, StdioConfig, Transport};
+pub use config::{Access, HttpConfig, Revision, ServerConfig, StartCheck, StdioConfig, Transport};
 pub use error::{Error, ErrorKind};
 pub use login::{Login, LoginOptions};
 pub use prompts::ServerPrompt;

@@ -141,7 +141,8 @@ impl McpServer {
                         (_, content) => content,
                     }
                 });
-                Ok(content::result(CallToolResult::success(parts.collect()), None).content)
+                let result = content::result(CallToolResult::success(parts.collect()), None);
+                Ok(self.shared.plan.redact_result(result).content)
             }
             ServerResult::InputRequiredResult(_) => Err(self.shared.plan.error(
                 ErrorKind::Protocol,

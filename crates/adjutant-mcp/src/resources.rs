@@ -140,7 +140,7 @@ impl ErasedTool for ResourceTool {
             .server
             .upgrade()
             .ok_or_else(|| ToolError::failed("the server of this tool was let go of"))?;
-        let connection = server.connection().await;
+        let connection = Arc::clone(&server).connection().await;
         let connection = connection
             .map_err(|error| ToolError::failed(error.message.clone()).with_source(error))?;
         let text = |name: &str| args[name].as_str().map(str::to_owned);
@@ -154,7 +154,9 @@ impl ErasedTool for ResourceTool {
             done = work => done,
             () = cx.cancel.cancelled() => return Err(ToolError::new(ToolErrorKind::Cancelled, "it was cancelled")),
         };
-        done.map_err(|error| ToolError::failed(short(&chain(&error)).to_owned()))
+        let plan = server.plan();
+        done.map(|result| plan.redact_result(result))
+            .map_err(|error| ToolError::failed(plan.redact(short(&chain(&error)).to_owned())))
     }
 }
 

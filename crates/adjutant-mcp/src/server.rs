@@ -27,7 +27,7 @@ use crate::{
     error::{Error, ErrorKind},
     handler::Desk,
     http,
-    plan::Plan,
+    plan::{self, Plan},
     resources,
     stdio::Trace,
 };
@@ -116,10 +116,12 @@ impl McpServer {
                 "the names of the tools of {name:?} cannot begin with {prefix:?}: {hint}"
             ));
         }
+        let secrets = plan::secrets(&config);
         let plan = Arc::new(Plan {
             name,
             prefix,
             config,
+            secrets,
         });
         let shared = Shared {
             plan,

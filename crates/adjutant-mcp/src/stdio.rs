@@ -126,6 +126,12 @@ pub(crate) async fn start(
         None => std::env::current_dir()
             .map_err(|error| unavailable("the current folder is not available", error))?,
     };
+    if let Some(check) = config.check.clone() {
+        let refused = tokio::task::spawn_blocking(move || check.run())
+            .await
+            .map_err(|_| Error::new(ErrorKind::Unavailable, "the check before the start failed"))?;
+        refused.map_err(|why| Error::new(ErrorKind::Invalid, why))?;
+    }
     let (pipes, handed) = oneshot::channel();
     let job = job(config, &cwd, pipes)
         .map_err(|error| unavailable("there is no temporary folder", error))?;

@@ -490,7 +490,8 @@ impl ToolCall<'_> {
     }
 
     fn result(&self, result: CallToolResult) -> CallResult {
-        content::result(result, self.tool.output_schema.as_ref())
+        let result = content::result(result, self.tool.output_schema.as_ref());
+        self.plan().redact_result(result)
     }
 
     fn plan(&self) -> &Plan {

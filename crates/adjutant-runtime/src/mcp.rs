@@ -11,8 +11,8 @@ use std::{
 };
 
 use adjutant_mcp::{
-    Access, HttpConfig, LoginOptions, McpServer, Revision, ServerConfig, StdioConfig, Tokens,
-    Transport,
+    Access, HttpConfig, LoginOptions, McpServer, Revision, ServerConfig, StartCheck, StdioConfig,
+    Tokens, Transport,
 };
 use adjutant_providers::{KeyCommand, TokenSource};
 use adjutant_tool::Toolbox;
@@ -26,6 +26,7 @@ use crate::{
     manifest::{AuthSpec, Manifest, ProtocolRevision, ServerSpec, vars},
     process_tool::{find_program, widened},
     provenance::hex,
+    trust::Pins,
 };
 
 pub use file::{FILE_NAME, McpFile};
@@ -188,6 +189,9 @@ impl ServerPlace {
                 let sandbox = widened(self.sandbox.clone(), &program, &args, &spec.sandbox)
                     .write(home.clone());
                 let mut env = filled(&spec.env)?;
+                // A cache beside a script could replace it.
+                let cache = home.join(".cache/python").to_string_lossy().into();
+                env.insert("PYTHONPYCACHEPREFIX".into(), cache);
                 env.insert("HOME".into(), home.to_string_lossy().into());
                 Transport::Stdio(StdioConfig {
                     sandbox: OBEYED
@@ -198,6 +202,7 @@ impl ServerPlace {
                     env,
                     cwd: Some(cwd),
                     access: self.access,
+                    check: start_check(name, spec, &self.work),
                 })
             }
             (None, Some(url)) => {
@@ -265,6 +270,24 @@ pub(crate) fn toolboxes(
         Ok((Arc::clone(name), Arc::new(server) as Arc<dyn Toolbox>))
     });
     servers.collect()
+}
+
+/// The check of a server's files before each of its starts: they are as they were when it was admitted.
+fn start_check(name: &str, spec: &ServerSpec, work: &Path) -> Option<StartCheck> {
+    let pins = Pins::from_server(spec, work);
+    if pins.is_empty() {
+        return None;
+    }
+    let (admitted, name) = (pins.read(), name.to_owned());
+    Some(StartCheck::new(move || {
+        // Too many files have no digest: they were agreed to as this session began.
+        match !admitted.is_whole || pins.read() == admitted {
+            true => Ok(()),
+            false => Err(format!(
+                "the files that the server {name} runs have changed since it was trusted; read them, then start again"
+            )),
+        }
+    }))
 }
 
 /// A name that a folder can have: one that is none is its digest.

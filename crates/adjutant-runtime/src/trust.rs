@@ -2,10 +2,14 @@
 //! runs it.
 
 mod content;
+#[cfg(feature = "mcp")]
+mod pins;
 mod reach;
 mod store;
 mod wants;
 
+#[cfg(feature = "mcp")]
+pub(crate) use pins::Pins;
 pub(crate) use reach::{Reach, reach};
 pub use store::TrustStore;
 

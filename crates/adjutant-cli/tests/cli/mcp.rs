@@ -37,6 +37,14 @@ impl Place {
         fs::write(path, text).expect("the file can be written");
     }
 
+    /// The home of a server, which is apart for each directory.
+    fn home_of(&self, server: &str) -> std::path::PathBuf {
+        let homes = fs::read_dir(self.path("home/.local/share/adjutant/mcp"));
+        let mut homes = homes.into_iter().flatten().flatten();
+        let home = homes.next().map(|home| home.path().join(server));
+        home.unwrap_or_default()
+    }
+
     fn file(&self) -> String {
         fs::read_to_string(self.path("work/.mcp.json")).expect("it is there")
     }
@@ -346,7 +354,7 @@ fn server_is_added_beside_others_trusted_by_content_and_removed() {
 #[test]
 fn program_that_dies_at_once_is_told_at_once_with_its_last_words() {
     let place = Place::new();
-    let script = "echo count >> starts; for i in $(seq 100); do echo noise $i; done >&2; echo no key was given >&2; exit 3";
+    let script = "echo count >> $HOME/starts; for i in $(seq 100); do echo noise $i; done >&2; echo no key was given >&2; exit 3";
     let added = place.see(&["mcp", "add", "a", "--write", ".", "--", "sh", "-c", script]);
     assert_eq!(added.code, Some(0), "{added:#?}");
     let tried = place.see(&["mcp", "test", "a"]);
@@ -357,7 +365,7 @@ fn program_that_dies_at_once_is_told_at_once_with_its_last_words() {
                 .contains("no key was given\nerror: MCP server \"a\": "),
         "{tried:#?}"
     );
-    let starts = fs::read_to_string(place.path("work/starts")).expect("it was started");
+    let starts = fs::read_to_string(place.home_of("a").join("starts")).expect("it was started");
     assert_eq!(starts.lines().count(), 2, "{tried:#?}");
 }
 
@@ -511,4 +519,73 @@ fn agent_that_is_served_is_a_tool_of_another_and_waits_for_a_word() {
     );
     let first = String::from_utf8_lossy(&server.requests()[0].body).into_owned();
     assert!(!first.contains("crew_"), "{first}");
+}
+
+#[test]
+fn script_of_a_trusted_server_that_an_agent_changed_is_asked_about_again() {
+    let place = Place::new();
+    let script = |text: &str| format!("echo {text} > \"$HOME/ran\"\n");
+    let ran = || fs::read_to_string(place.home_of("a").join("ran")).unwrap_or_default();
+    place.write("work/tools/server.sh", &script("first"));
+    let file = one(json!({ "command": "sh", "args": ["tools/server.sh"] }));
+    place.write("work/.mcp.json", &file);
+    let untrusted = "nobody trusts its servers: 1 not used";
+    let seen = place.see(&["mcp", "list"]);
+    assert!(
+        seen.stderr.contains(untrusted) && ran().is_empty(),
+        "{seen:#?}"
+    );
+
+    let seen = place.see(&["trust", ".mcp.json", "--yes"]);
+    assert!(
+        seen.code == Some(0) && seen.stderr.contains("the present content of 1 file below "),
+        "{seen:#?}"
+    );
+    let seen = place.see(&["mcp", "list"]);
+    assert!(!seen.stderr.contains(untrusted), "{seen:#?}");
+    assert_eq!(ran(), "first\n");
+
+    // The agent edits the script; mode `edits` asks no one.
+    let edit = json!({ "path": "tools/server.sh", "old_text": "first", "new_text": "second" });
+    let server = serve([
+        Script::new()
+            .call("read_file", json!({ "path": "tools/server.sh" }))
+            .usage(usage()),
+        Script::new().call("edit_file", edit).usage(usage()),
+        says("Done."),
+        says("Hi."),
+        says("Hi."),
+    ]);
+    let run = |args: &[&str]| {
+        let mut command = place.command(args);
+        command
+            .envs(Vendor::Anthropic.variables(&server))
+            .env("ADJUTANT_MODEL", Vendor::Anthropic.model());
+        seen_of(command)
+    };
+    let seen = run(&["run", "Edit it.", "--mode", "edits", "--retries", "0"]);
+    assert_eq!(seen.code, Some(0), "{seen:#?}");
+    let text = fs::read_to_string(place.path("work/tools/server.sh")).expect("it is there");
+    assert_eq!(text, script("second"));
+
+    // The next start of any command does not start it.
+    fs::remove_file(place.home_of("a").join("ran")).expect("it is removed");
+    for args in [
+        &["mcp", "list"][..],
+        &["run", "Hi.", "--mode", "edits", "--retries", "0"],
+        &["run", "Hi.", "--mode", "all", "--retries", "0"],
+    ] {
+        let seen = run(args);
+        assert!(seen.stderr.contains(untrusted), "{args:?}: {seen:#?}");
+        assert_eq!(ran(), "", "{args:?}");
+    }
+    let seen = place.see(&["trust", ".mcp.json", "--yes"]);
+    assert_eq!(seen.code, Some(0), "{seen:#?}");
+    let seen = place.see(&["mcp", "list"]);
+    assert!(!seen.stderr.contains(untrusted), "{seen:#?}");
+    assert_eq!(ran(), "second\n");
+}
+
+fn seen_of(command: Command) -> Seen {
+    seen(command)
 }

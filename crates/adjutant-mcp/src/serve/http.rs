@@ -45,7 +45,8 @@ impl HttpOptions {
         }
     }
 
-    /// Every caller of this machine, under one of its names; pages of other origins are no callers.
+    /// Every caller of this machine, under one of its names; a page is a caller only if it comes from the very host and port that it
+    /// calls, or from an origin that is added.
     pub fn open() -> Self {
         let origin = |host: &str| {
             if host.contains(':') {
@@ -143,6 +144,10 @@ async fn enter(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
         )
             .into_response();
     }
+    if !is_own(headers) {
+        let why = "pages of another origin are not served";
+        return (StatusCode::FORBIDDEN, why).into_response();
+    }
     let may_begin = request.method() == Method::POST && !headers.contains_key("mcp-session-id");
     let is_stateless = headers
         .get("mcp-protocol-version")
@@ -155,6 +160,39 @@ async fn enter(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> R
             .into_response();
     }
     next.run(request).await
+}
+
+/// False if the request comes from a page of another port of this machine: each program has its own origin. The list decides about
+/// other origins.
+fn is_own(headers: &HeaderMap) -> bool {
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &header::HeaderValue| value.to_str().ok())
+    };
+    let Some(origin) = text(header::ORIGIN) else {
+        return !headers.contains_key(header::ORIGIN);
+    };
+    let authority = origin
+        .split_once("://")
+        .map_or("", |(_, authority)| authority);
+    let port = authority
+        .rsplit_once(':')
+        .filter(|(_, port)| port.bytes().all(|it| it.is_ascii_digit()));
+    let host = port
+        .map_or(authority, |(host, _)| host)
+        .trim_matches(['[', ']']);
+    let is_loopback = LOOPBACK.iter().any(|own| own.eq_ignore_ascii_case(host));
+    // Neither writes the usual port of HTTP.
+    let plain = |authority: &str| {
+        authority
+            .strip_suffix(":80")
+            .unwrap_or(authority)
+            .to_ascii_lowercase()
+    };
+    !is_loopback
+        || text(header::HOST)
+            .is_some_and(|host| origin.starts_with("http://") && plain(authority) == plain(host))
 }
 
 fn shows(headers: &HeaderMap, token: &str) -> bool {

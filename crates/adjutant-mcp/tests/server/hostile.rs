@@ -109,6 +109,10 @@ fn rows() -> Vec<Row> {
         row("a foreign origin", 403).with("origin", "https://evil.example"),
         row("no origin at all, as a page in a sandbox has", 403).with("origin", "null"),
         row("an origin that is none", 403).with("origin", "evil"),
+        row("another port of this machine", 403).with("origin", "http://127.0.0.1:5173"),
+        row("another name of this machine", 403).with("origin", "http://localhost:80"),
+        row("another scheme", 403).with("origin", "https://127.0.0.1"),
+        row("a name that begins alike", 403).with("origin", "http://127.0.0.1.evil.example"),
         row("another type of body", 415).with("content-type", "text/plain"),
         row("no wish for events", 406).with("accept", "text/html"),
         row("no JSON", 415).body("tools/call"),
@@ -148,8 +152,12 @@ async fn the_page_of_this_machine_is_served_when_everybody_may_call() {
     let open = host().router(HttpOptions::open());
     let own = row("", 200)
         .without("authorization")
-        .with("origin", "http://localhost:5173");
+        .with("origin", "http://127.0.0.1");
     assert_eq!(send(&open, own).await.0, 200);
+    let other = row("", 403)
+        .without("authorization")
+        .with("origin", "http://localhost:5173");
+    assert_eq!(send(&open, other).await.0, 403);
     let known = HttpOptions::with_token(TOKEN)
         .host("mcp.example.org")
         .origin("https://example.org:443");

@@ -17,6 +17,7 @@ use crate::{
     Error, ErrorKind, Manifest, Wants,
     files::{read_capped, storage},
     manifest::{McpSpec, SandboxSpec, ServerSpec, TOOLBOXES, is_line, nearest, vars},
+    trust::Pins,
 };
 
 /// The name of such a file in a folder.
@@ -136,11 +137,25 @@ impl McpFile {
     }
 
     /// Returns all that its servers want, for whoever is asked whether they are trusted: its digest is that of what it says, and of
-    /// the programs that it names.
+    /// the programs that it names. The files that a server runs in the directory of the file are part of it.
     ///
     /// # Errors
-    /// `Full` if a program is longer than what is hashed.
+    /// `Full` if a program is too long to be hashed.
     pub fn wants(&self) -> Result<Wants, Error> {
+        self.wants_in(self.folder())
+    }
+
+    /// True if a server of the file runs files of a directory that an agent can change.
+    pub fn runs_files_of(&self, work: &Path) -> bool {
+        let mut servers = self.servers.iter();
+        servers.any(|(_, spec)| !Pins::from_server(spec, work).is_empty())
+    }
+
+    /// The same as [`wants`](Self::wants), for an agent that can change this directory, in which servers start.
+    ///
+    /// # Errors
+    /// `Full` if a program is too long to be hashed.
+    pub fn wants_in(&self, work: &Path) -> Result<Wants, Error> {
         let manifest = Manifest {
             name: self.path.to_string_lossy().into(),
             mcp: McpSpec {
@@ -148,7 +163,11 @@ impl McpFile {
             },
             ..Manifest::default()
         };
-        Wants::of(&manifest, self.folder())
+        let wants = Wants::of(&manifest, self.folder())?;
+        let pinned = |wants: Wants, (name, spec): &(Arc<str>, ServerSpec)| {
+            wants.with_pins(name, &Pins::from_server(spec, work))
+        };
+        Ok(self.servers.iter().fold(wants, pinned))
     }
 
     /// Adds a server, in the form of the file, which is made if there is none; nothing else of it is changed, and it is written whole or

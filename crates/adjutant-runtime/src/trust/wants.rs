@@ -10,6 +10,8 @@ use std::{
 use adjutant_providers::Provider;
 use serde_json::{Value, json};
 
+#[cfg(feature = "mcp")]
+use super::Pins;
 use super::{
     Reach,
     content::{self, Of},
@@ -159,10 +161,50 @@ impl Wants {
         Ok(wants)
     }
 
+    /// The same, with the files that a server runs and that an agent can change.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn with_pins(mut self, name: &str, pins: &Pins) -> Self {
+        if let Some(package) = &pins.floating {
+            let text = format!(
+                "the package {package:?} in whatever version there is, for the server {name}"
+            );
+            self.all.push(Want::new(WantKind::Program, text));
+        }
+        if pins.is_empty() {
+            return self;
+        }
+        let content = pins.read();
+        let trees: Vec<String> = pins.trees().map(shown).collect();
+        let text = match content.is_whole {
+            true => format!(
+                "the present content of {} below {}, for the server {name}",
+                files(content.files),
+                trees.join(", ")
+            ),
+            false => format!(
+                "too many files below {} to be pinned, so that it is asked each time, for the server {name}",
+                trees.join(", ")
+            ),
+        };
+        self.digest = content::also(&self.digest, &format!("{name} {}", content.digest));
+        self.all.push(Want::new(WantKind::File, text));
+        self.all.sort();
+        self
+    }
+
     /// The same, of a content that is more than the manifest: it is trusted by itself.
     pub(crate) fn with_content(mut self, digest: &str) -> Self {
         self.digest = content::also(&self.digest, digest);
         self
+    }
+}
+
+#[cfg(feature = "mcp")]
+fn files(count: usize) -> String {
+    if count == 1 {
+        "1 file".to_owned()
+    } else {
+        format!("{count} files")
     }
 }
 
