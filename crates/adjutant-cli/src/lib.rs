@@ -41,6 +41,7 @@ mod run_manifest;
 mod screen;
 mod servers;
 mod sessions;
+mod settings;
 mod show;
 mod skills;
 mod store;

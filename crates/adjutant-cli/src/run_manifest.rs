@@ -26,6 +26,7 @@ use crate::{
     problem::Problem,
     screen::Screen,
     servers::Servers,
+    settings::SandboxSettings,
     taught,
 };
 
@@ -54,7 +55,7 @@ pub(crate) struct RunManifest {
     pub(crate) answer: Option<Output<Value>>,
     /// The tools whose calls wait for approval.
     pub(crate) asked: BTreeSet<String>,
-    /// What the project says to agents.
+    /// The notes of the project. Their text is sent with the first prompt unless the project is trusted.
     pub(crate) notes: Notes,
     agent_files: AgentFiles,
     /// What is told of skills.
@@ -80,7 +81,7 @@ impl RunManifest {
         let mut hands = Hands::of(
             root,
             how.mode.unwrap_or_default(),
-            how.sandbox.sandbox(),
+            SandboxSettings::find(how, root)?,
             how.taught.trust,
             lent,
         )?;
@@ -95,8 +96,12 @@ impl RunManifest {
         let skills_told = taught::told(&skills, &how.taught, root);
         let agent_files = AgentFiles::find(&how.agents, &how.taught, root)?;
         let mut manifest = Manifest::default();
-        let notes = Notes::of(root);
-        manifest.agents = agents(how, &agent_files, &skills, &notes, &hands.servers)?;
+        let mut notes = Notes::of(root);
+        let trusted = if how.taught.trust { &notes.text } else { "" };
+        manifest.agents = agents(how, &agent_files, &skills, trusted, &hands.servers)?;
+        if how.taught.trust || how.agents.agent.is_some() {
+            notes.text.clear();
+        }
         let lent = editor
             .and_then(|editor| editor.terminal.as_ref())
             .filter(|_| how.agents.agent.is_none());
@@ -190,7 +195,7 @@ fn agents(
     how: &How,
     files: &AgentFiles,
     skills: &Skills,
-    notes: &Notes,
+    notes: &str,
     servers: &Servers,
 ) -> Result<Vec<AgentSpec>, Problem> {
     let (mut lead, mut others) = (None, Vec::new());
@@ -235,15 +240,13 @@ fn agents(
 }
 
 /// The agent that answers without another one's file.
-fn usual(others: &[AgentSpec], notes: &Notes, servers: &Servers) -> AgentSpec {
+fn usual(others: &[AgentSpec], notes: &str, servers: &Servers) -> AgentSpec {
     let mut agent = AgentSpec::default();
     agent.name = NAME.into();
     while others.iter().any(|other| other.name == agent.name) {
         agent.name = format!("{}-lead", agent.name).into();
     }
-    agent.instructions = Some(Instructions::Text(
-        format!("{INSTRUCTIONS}{}", notes.text).into(),
-    ));
+    agent.instructions = Some(Instructions::Text(format!("{INSTRUCTIONS}{notes}").into()));
     agent.toolboxes = BOXES
         .iter()
         .map(|name| ToolboxChoice::Name((*name).into()))

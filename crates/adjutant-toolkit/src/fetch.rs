@@ -48,6 +48,19 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Fetch {
     allowed: Vec<String>,
     rules: Option<Rules>,
+    admits: Admits,
+}
+
+/// Decides about a host and a port before its name is resolved: the reason why it is not reached.
+#[derive(Clone, Default)]
+struct Admits(Option<Arc<AdmitHost>>);
+
+type AdmitHost = dyn Fn(&str, u16) -> Result<(), String> + Send + Sync;
+
+impl std::fmt::Debug for Admits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "Some" } else { "None" })
+    }
 }
 
 impl Fetch {
@@ -72,6 +85,16 @@ impl Fetch {
         self
     }
 
+    /// Reaches only hosts and ports that this admits, at each redirect too. No name of another host is resolved.
+    #[must_use]
+    pub fn admit(
+        mut self,
+        admits: impl Fn(&str, u16) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.admits = Admits(Some(Arc::new(admits)));
+        self
+    }
+
     /// The toolbox `fetch`: a tool of the same name, which is idempotent.
     pub fn toolbox(&self) -> Tools {
         let hint = "the operator of the agent can allow that host";
@@ -82,6 +105,7 @@ impl Fetch {
         Tools::new("fetch").tool(FetchPage {
             resolver,
             rules: self.rules.clone(),
+            admits: self.admits.clone(),
         })
     }
 }
@@ -104,6 +128,7 @@ struct Args {
 struct FetchPage {
     resolver: PublicOnly,
     rules: Option<Rules>,
+    admits: Admits,
 }
 
 /// What a request came to.
@@ -247,6 +272,10 @@ impl FetchPage {
         let host = url.host_str().unwrap_or_default();
         // The parser has made every form of a number one of these two.
         let plain = host.trim_start_matches('[').trim_end_matches(']');
+        if let Some(admits) = &self.admits.0 {
+            let port = url.port_or_known_default().unwrap_or_default();
+            admits(plain, port).map_err(|why| ToolError::new(ToolErrorKind::Denied, why))?;
+        }
         match plain.parse() {
             Ok(address) => self
                 .resolver

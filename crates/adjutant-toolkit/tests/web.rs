@@ -370,3 +370,41 @@ fn hostile_page_costs_its_length() {
         assert!(shown.details["text"].as_u64().expect("a size") < 12 << 20);
     }
 }
+
+#[test]
+fn only_admitted_hosts_are_reached_at_redirects_too() {
+    let admitted = |own: bool| {
+        move |port: u16| {
+            let fetch = Fetch::new()
+                .allow_private("127.0.0.1")
+                .allow_private("localhost");
+            let fetch =
+                fetch.admit(
+                    move |host, asked| match own && host == "127.0.0.1" && asked == port {
+                        true => Ok(()),
+                        false => Err(format!("{host} is not admitted")),
+                    },
+                );
+            (fetch, json!({ "url": format!("http://127.0.0.1:{port}/") }))
+        }
+    };
+    let answer: Answer = |path, port| match path {
+        "/" => redirect("/there"),
+        "/there" => reply("text/plain", "seen"),
+        _ => redirect(&format!("http://localhost:{port}/there")),
+    };
+    let seen = fetch(admitted(true), answer).expect("it is admitted");
+    assert!(seen.text().contains("seen"));
+    let error = fetch(admitted(false), answer).expect_err("it is not admitted");
+    assert_eq!(error.kind, ToolErrorKind::Denied);
+    let away: Answer = |_, port| redirect(&format!("http://localhost:{port}/there"));
+    let error = fetch(admitted(true), away).expect_err("the redirect is not admitted");
+    assert_eq!(
+        (error.kind, &*error.message),
+        (ToolErrorKind::Denied, "localhost is not admitted")
+    );
+    // The name has no address at all: it was not asked for.
+    let nowhere: Answer = |_, _| redirect("http://nowhere.invalid/");
+    let error = fetch(admitted(true), nowhere).expect_err("the redirect is not admitted");
+    assert_eq!(&*error.message, "nowhere.invalid is not admitted");
+}

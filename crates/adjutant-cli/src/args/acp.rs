@@ -13,7 +13,7 @@ use super::How;
 pub(crate) struct Acp {
     /// Serves the agent of a manifest, which works where its manifest says.
     #[arg(value_name = "MANIFEST", conflicts_with_all = [
-        "models", "retries", "model_timeouts", "thinking", "web_search", "max_turns", "timeout", "ask", "mode", "kind", "network", "durability",
+        "models", "retries", "model_timeouts", "thinking", "web_search", "max_turns", "timeout", "ask", "mode", "kind", "network", "allow_read", "allow_write", "env", "durability",
         "take_over", "memory", "folders", "trust_skills", "agents", "agent", "depth", "board", "store",
     ])]
     pub(crate) manifest: Option<PathBuf>,

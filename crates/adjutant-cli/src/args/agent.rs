@@ -287,8 +287,8 @@ pub(crate) struct Approve {
     #[arg(long, value_name = "JSON")]
     pub(crate) edit: Option<String>,
 
-    /// The same is not asked about again: a rule allows just this call from now on, or, where no rule of its manifest
-    /// asks, the tool for the rest of the run.
+    /// Makes the approval permanent: the displayed rules allow exactly this call from now on. If no rule required the approval,
+    /// calls with the same arguments are approved for the rest of the run.
     #[arg(long, conflicts_with = "edit")]
     pub(crate) always: bool,
 }

@@ -1,5 +1,7 @@
 //! The arguments for the sandbox of commands.
 
+use std::path::PathBuf;
+
 use adjutant::toolkit::{Hosts, Network, Sandbox};
 
 /// The options for what holds commands.
@@ -13,34 +15,51 @@ pub(crate) struct SandboxArgs {
         value_name = "auto|bwrap|landlock",
         default_value = "auto"
     )]
-    kind: SandboxKind,
+    pub(crate) kind: SandboxKind,
 
     /// What commands may reach: none, all, or the hosts of a list, as example.org,*.example.net:443 (needs bubblewrap).
-    #[arg(long, value_name = "none|all|HOST[,HOST…]", default_value = "none", value_parser = network)]
-    network: Network,
+    /// Without it, the setting of settings.yaml, else none. Pages are fetched by the same setting.
+    #[arg(long, value_name = "none|all|HOST[,HOST…]", value_parser = network)]
+    pub(crate) network: Option<Network>,
+
+    /// Lets commands read this file or directory; can be repeated.
+    ///
+    /// Settings for every run: `sandbox:` with network, read, write and env in $XDG_CONFIG_HOME/adjutant/settings.yaml, else
+    /// $HOME/.config/adjutant/settings.yaml. The file .adjutant/settings.yaml of a directory only restricts without --trust.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) allow_read: Vec<PathBuf>,
+
+    /// Lets commands read and change this file or directory; can be repeated.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) allow_write: Vec<PathBuf>,
+
+    /// Passes this variable on to commands; can be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) env: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum SandboxKind {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum SandboxKind {
+    #[default]
     Auto,
     Bwrap,
     Landlock,
 }
 
-impl SandboxArgs {
-    /// Returns the sandbox that they describe.
-    pub(crate) fn sandbox(&self) -> Sandbox {
-        let sandbox = match (self.kind, &self.network) {
-            (SandboxKind::Auto, Network::Hosts(_)) | (SandboxKind::Bwrap, _) => Sandbox::bwrap(),
-            (SandboxKind::Auto, _) => Sandbox::new(),
-            (SandboxKind::Landlock, _) => Sandbox::landlock(),
+impl SandboxKind {
+    /// Returns the sandbox with this network.
+    pub(crate) fn sandbox(self, network: Network) -> Sandbox {
+        let sandbox = match (self, &network) {
+            (Self::Auto, Network::Hosts(_)) | (Self::Bwrap, _) => Sandbox::bwrap(),
+            (Self::Auto, _) => Sandbox::new(),
+            (Self::Landlock, _) => Sandbox::landlock(),
         };
-        sandbox.network(self.network.clone())
+        sandbox.network(network)
     }
 }
 
 /// Reads the network that commands have.
-fn network(text: &str) -> Result<Network, String> {
+pub(crate) fn network(text: &str) -> Result<Network, String> {
     let is_word = |host: &str| {
         ["none", "all"]
             .iter()

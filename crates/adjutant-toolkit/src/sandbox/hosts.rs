@@ -51,6 +51,23 @@ impl Hosts {
         Ok(Self(hosts.collect::<Result<_, _>>()?))
     }
 
+    /// True if a host is in the list, by its name or its address; no name is resolved.
+    pub fn has(&self, host: &str, port: u16) -> bool {
+        if let Some(address) = address(host) {
+            return self.names(address, port);
+        }
+        let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        let is_listed = self.0.iter().any(|it| {
+            let is_name = match &it.who {
+                HostPattern::Name(own) => *own == name,
+                HostPattern::Below(end) => name.ends_with(end),
+                HostPattern::Address(_) => false,
+            };
+            is_name && it.port.is_none_or(|own| own == port)
+        });
+        is_listed && is_name(&name)
+    }
+
     /// The addresses of what somebody asks for, those alone that may be reached.
     ///
     /// # Errors
@@ -67,26 +84,13 @@ impl Hosts {
                 format!("{host}:{port} is not in the list of hosts that commands may reach"),
             )
         };
-        if let Some(address) = address(host) {
-            let is_named = self.names(address, port);
-            return if is_named {
-                Ok(vec![SocketAddr::new(address, port)])
-            } else {
-                Err(refused())
-            };
-        }
-        let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        let is_listed = self.0.iter().any(|it| {
-            let is_name = match &it.who {
-                HostPattern::Name(own) => *own == name,
-                HostPattern::Below(end) => name.ends_with(end),
-                HostPattern::Address(_) => false,
-            };
-            is_name && it.port.is_none_or(|own| own == port)
-        });
-        if !is_listed || !is_name(&name) {
+        if !self.has(host, port) {
             return Err(refused());
         }
+        if let Some(address) = address(host) {
+            return Ok(vec![SocketAddr::new(address, port)]);
+        }
+        let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         let found =
             resolve(&name).map_err(|error| (502, format!("{name} has no address: {error}")))?;
         let may = |address: &IpAddr| is_public(*address) || self.names(*address, port);
