@@ -121,7 +121,8 @@ async fn batch_runs_one_by_one_when_a_tool_or_the_run_says_so() {
     );
     assert_eq!(
         width(&["free", "free", "single"], Limits::default()).await,
-        1
+        2,
+        "it waits for those before it"
     );
     assert_eq!(
         width(

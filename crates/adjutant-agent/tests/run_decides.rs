@@ -232,6 +232,76 @@ fn call_waits_for_the_one_before_it_when_the_batch_is_sequential() {
 }
 
 #[test]
+fn call_that_runs_alone_is_a_barrier_between_earlier_and_later_calls() {
+    use Replay::{Once, Pure};
+    // (calls in order, and whether each runs alone; the calls that start together)
+    let table = [
+        (
+            vec![(Once, true), (Pure, false), (Once, true), (Once, true)],
+            vec![vec![0], vec![1], vec![2], vec![3]],
+        ),
+        (
+            vec![
+                (Pure, false),
+                (Pure, false),
+                (Once, true),
+                (Pure, false),
+                (Pure, false),
+            ],
+            vec![vec![0, 1], vec![2], vec![3, 4]],
+        ),
+        (vec![(Once, false), (Once, false)], vec![vec![0, 1]]),
+    ];
+    for (calls, batches) in table {
+        // With a crash in each batch, and without one.
+        for crash in (0..batches.len()).map(Some).chain([None]) {
+            let mut desk = Desk::began(Limits::default());
+            desk.reply(
+                1,
+                FinishReason::Calls,
+                u32::try_from(calls.len()).expect("few"),
+            );
+            let admissions = (0..).zip(&calls);
+            desk.take(admissions.map(|(at, (replay, alone))| allow(id(1, at), *replay, *alone)));
+            for (number, batch) in batches.iter().enumerate() {
+                let replay = |at: &u32| calls[*at as usize].0;
+                let acts = |again| {
+                    let acts = batch.iter().map(|at| enter(id(1, *at), replay(at), again));
+                    acts.collect::<Vec<_>>()
+                };
+                assert_eq!(
+                    desk.decide(),
+                    Next::Start(acts(false).into_iter().collect())
+                );
+                desk.launch(acts(false));
+                if crash == Some(number) {
+                    // Nothing is in flight any more: only calls of this batch are repeated or reported as unknown.
+                    match desk.decide() {
+                        Next::Start(found) => assert_eq!(found, acts(true).into_iter().collect()),
+                        Next::Decide(lost) => {
+                            assert_eq!(lost.len(), batch.len());
+                            desk.take(lost);
+                            continue;
+                        }
+                        other => panic!("{other:?}"),
+                    }
+                }
+                // One result after the other: a barrier waits for the last one.
+                for (done, at) in (1..).zip(batch) {
+                    desk.take([Record::returned(id(1, *at), CallResult::ok("done"))]);
+                    let left = batch[done..].iter().map(|at| ActivityId::Call(id(1, *at)));
+                    let busy: BTreeSet<_> = left.collect();
+                    if !busy.is_empty() {
+                        let next = desk.run.next(&busy);
+                        assert!(matches!(next, Next::Wait { .. }), "{next:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn body_is_entered_again_when_what_it_waits_for_was_answered() {
     let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Calls, 1);

@@ -2,16 +2,18 @@
 
 use std::{
     env,
-    io::ErrorKind,
+    fs::OpenOptions,
+    io::{self, ErrorKind, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use adjutant::{
-    agent::{Journal, LogId, Record, Seq},
+    agent::{Digest, Journal, LogId, Record, Seq},
+    llm::private,
     toolkit::{
-        AccessMode, Edits, Fetch, Files, Git, Plan, Rules, Sandbox, Shell, TextFiles, Undo,
-        ask_user,
+        AccessMode, Edits, Fetch, Files, Git, Network, Plan, Rule, Rules, Sandbox, Shell,
+        TextFiles, Undo, ask_user,
     },
     tools::{ToolSpec, Toolbox, Tools},
 };
@@ -22,6 +24,8 @@ use crate::{
     file,
     problem::Problem,
     servers::{Servers, Trusting},
+    settings::SandboxSettings,
+    store,
 };
 
 /// The rules of a directory.
@@ -40,6 +44,8 @@ pub(crate) struct Hands {
     pub(crate) servers: Servers,
     /// What is noteworthy about the rules, one line each.
     pub(crate) told: Vec<String>,
+    /// The file of the rules that the user agreed to for this directory: the user's own, so that no project brings one.
+    agreed: Option<PathBuf>,
 }
 
 impl Hands {
@@ -51,7 +57,7 @@ impl Hands {
     pub(crate) fn of(
         root: &Path,
         mode: AccessMode,
-        sandbox: Sandbox,
+        settings: SandboxSettings,
         is_trusted: bool,
         lent: Option<Arc<dyn TextFiles>>,
     ) -> Result<Self, Problem> {
@@ -69,8 +75,11 @@ impl Hands {
             .into_iter()
             .fold(Files::new(root).map_err(wrong)?, Files::lent_by);
         let place = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        let network = settings.network();
+        let sandbox = settings.sandbox();
         let git = Git::new(root, sandbox.clone()).map_err(wrong)?;
         let shell = Shell::new(root, sandbox.clone()).map_err(wrong)?;
+        let shell = settings.env.iter().fold(shell, Shell::variable);
         let (plan, ask) = (Plan::new().toolbox(), ask_user());
         let boxes = vec![
             files.toolbox(),
@@ -80,7 +89,9 @@ impl Hands {
             plan,
             ask,
         ];
-        let (rules, told) = (Rules::new(place).mode(mode), servers.told.clone());
+        let agreed = rules_file(&place);
+        let rules = Rules::new(place).mode(mode).in_sandbox(sandbox.holds());
+        let told = servers.told.iter().chain(&settings.told).cloned().collect();
         let mut hands = Self {
             files,
             boxes,
@@ -89,7 +100,11 @@ impl Hands {
             sandbox,
             servers,
             told,
+            agreed,
         };
+        if let Some(file) = hands.agreed.clone().filter(|file| file.is_file()) {
+            hands.read(&file, &file.to_string_lossy(), true)?;
+        }
         if let Some(file) = usual().filter(|file| file.is_file()) {
             hands.read(&file, &file.to_string_lossy(), true)?;
         }
@@ -107,9 +122,31 @@ impl Hands {
                 return Err(problem.hint("rules stand in a plain file, and a link is none"));
             }
         }
-        hands
-            .boxes
-            .push(Fetch::new().rules(hands.rules.clone()).toolbox());
+        // Pages are reached as commands reach hosts.
+        if network == Network::None {
+            let none = "deny fetch(*)".parse::<Rule>().map(|mut rule| {
+                rule.from = "--network none, which holds by default; --network all or --network HOST allows more".into();
+                rule
+            });
+            hands
+                .rules
+                .add(none)
+                .map_err(|error| Problem::of(Exit::Usage, &error))?;
+        }
+        let fetch = Fetch::new().rules(hands.rules.clone());
+        let fetch = match network {
+            Network::All => fetch,
+            Network::Hosts(hosts) => fetch.admit(move |host, port| match hosts.has(host, port) {
+                true => Ok(()),
+                false => Err(format!(
+                    "{host}:{port} is not in the list of --network; hint: ask the user to add it"
+                )),
+            }),
+            _ => fetch.admit(|_, _| {
+                Err("there is no network; hint: ask the user for --network".to_owned())
+            }),
+        };
+        hands.boxes.push(fetch.toolbox());
         Ok(hands)
     }
 
@@ -137,6 +174,20 @@ impl Hands {
             ));
         }
         Ok(())
+    }
+
+    /// Keeps rules that the user agreed to for this directory.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub(crate) fn keep_rules(&self, rules: &[Rule]) -> io::Result<()> {
+        let Some(file) = &self.agreed else {
+            return Err(io::Error::other("HOME is not set"));
+        };
+        private::folder(file.parent().unwrap_or(file))?;
+        let mut file = private::file(OpenOptions::new().append(true).create(true)).open(file)?;
+        let lines: String = rules.iter().map(|rule| format!("{rule}\n")).collect();
+        file.write_all(lines.as_bytes())
     }
 
     /// Keeps what its tools change in files as it was.
@@ -176,13 +227,25 @@ impl Hands {
     }
 }
 
+/// The file of the rules that the user agreed to for a directory, below `adjutant/rules` in the user's state directory.
+fn rules_file(root: &Path) -> Option<PathBuf> {
+    let name = Digest::of(root.as_os_str().as_encoded_bytes()).to_string();
+    let state = store::usual().ok()?.with_file_name("rules");
+    Some(state.join(name.get(..32)?))
+}
+
 /// The file of the user's own rules.
 fn usual() -> Option<PathBuf> {
+    settings_folder().map(|folder| folder.join("rules"))
+}
+
+/// The directory of the user's own settings.
+pub(crate) fn settings_folder() -> Option<PathBuf> {
     let of = |variable: &str| {
         env::var_os(variable)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
     let settings = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
-    settings.map(|folder| folder.join("adjutant/rules"))
+    settings.map(|folder| folder.join("adjutant"))
 }

@@ -131,6 +131,9 @@ struct Current {
     turn: Option<Working>,
     pauses: Vec<RunPause>,
     approved: BTreeSet<ToolName>,
+    /// The pauses that were approved for the rest of the run, with the arguments that were approved.
+    #[serde(default)]
+    approved_calls: Vec<Arc<Pause>>,
     change: RunChange,
     exhausted: Option<Limit>,
     /// The limit without its own number that was extended last, and the number of turns at that time.

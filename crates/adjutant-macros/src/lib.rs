@@ -34,7 +34,7 @@ use proc_macro::TokenStream;
 /// | `name = "…"` | what the model calls it, instead of the function's name |
 /// | `title = "…"` | what people are shown |
 /// | `replay = "pure"` | what may happen to a call after a crash: `pure`, `idempotent`, `once` (the default), `resumable` |
-/// | `sequential` | a batch with this tool runs one call after the other |
+/// | `sequential` | a call waits for all earlier calls of the reply, and later ones wait for it |
 /// | `approval` | every call needs someone's word before it runs |
 /// | `blocking` | the body, no async function, runs on a thread of its own; for what computes long or waits without `await` |
 /// | `timeout_secs = 30` | how long one call may take, in seconds |

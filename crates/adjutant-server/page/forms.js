@@ -48,11 +48,12 @@ export function Pause({ of: { pause, at }, answer }) {
   return html`<form class="pause" ref=${box} onSubmit=${(event) => (event.preventDefault(), approval || send(main))} aria-label=${`Waits: ${line(call?.name ?? ask.kind)}`}>
     <p><b>${t(pause.agent || "The run")}</b> asks${call ? html` about <b>${t(call.name)}</b>` : ""} <small>${ago(at)}${pause.deadline_ms && `, until ${new Date(pause.deadline_ms).toLocaleString()}`}</small></p>
     <${Pre} text=${(call && ask.data?.why) || ask.prompt} kind="plain" />
+    ${ask.data?.always?.length > 0 && html`<${Pre} text=${"Always: " + ask.data.always.join("\n")} kind="plain" />`}
     ${pause.refused?.map((it) => html`<p class="bad">Refused before: ${t(it, 500)}</p>`)}
     ${call && (edited == null ? html`<${Change} name=${call.name} args=${call.args} />` : html`<label>Arguments, as JSON<textarea rows="8" spellcheck="false" value=${edited} onInput=${(event) => edit(event.target.value)}></textarea></label>`)}
     ${answer && html`<div class="row">${approval ? html`${button("approve", edited == null ? "Approve" : "Approve as edited", "main")}
         ${call && ask.kind === "approval" && html`<button type="button" onClick=${() => edit(edited == null ? pretty(call.args) : null)}>${edited == null ? "Edit the arguments" : "Leave them"}</button>`}
-        ${edited == null && ask.kind === "approval" && button("always", "Always in this run")}${field}${button("deny", "Deny", "danger")}`
+        ${edited == null && ask.kind === "approval" && button("always", ask.data?.always?.length > 0 ? "Always allow just this" : "Always in this run")}${field}${button("deny", "Deny", "danger")}`
       : html`${field}${button(main, "Send", "main")}${button("decline", "Decline")}`}</div>`}${trouble}</form>`;
 }
 

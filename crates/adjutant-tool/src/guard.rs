@@ -22,6 +22,13 @@ pub trait Guard: Send + Sync + 'static {
     -> Result<(), ToolError>;
 }
 
+/// The admission of the call that a context serves, for a guard that decides once more before the call starts.
+#[derive(Debug, Clone, Default)]
+pub struct CallAdmission {
+    /// The question that a person approved; `None` if the call was admitted without one.
+    pub asked: Option<Ask>,
+}
+
 /// A tool behind a guard.
 struct Guarded<G> {
     tool: Bound,

@@ -29,7 +29,7 @@ pub use composite::Composite;
 pub use context::CallContext;
 pub use conversation::Conversation;
 pub use error::{ToolError, ToolErrorKind};
-pub use guard::Guard;
+pub use guard::{CallAdmission, Guard};
 pub use output::{IntoOutput, Json};
 pub use reentry::{Cut, Entered, Reentry};
 pub use sampler::Sampler;

@@ -18,7 +18,8 @@ pub struct ToolSpec {
     pub title: Option<Arc<str>>,
     /// The replay class: decides how a call that was started before a crash continues; `Once` by default.
     pub replay: Replay,
-    /// True if a batch that calls this tool runs one call after the other; false by default.
+    /// True if a call runs alone: it starts after all earlier calls of the reply have finished, and later ones start after it;
+    /// false by default.
     pub sequential: bool,
     /// The longest time of one call, instead of the run's own limit; none by default.
     pub timeout: Option<Duration>,

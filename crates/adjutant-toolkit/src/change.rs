@@ -81,7 +81,7 @@ pub(crate) struct Change {
 
 /// Finds the place of a file that may be there or not; links are not followed.
 pub(crate) fn place(root: &Root, asked: &str) -> Result<PathBuf, ToolError> {
-    let path = Path::new(asked);
+    let path = root.relative(Path::new(asked));
     let (Some(name), folder) = (path.file_name(), path.parent().unwrap_or(Path::new(""))) else {
         return Err(ToolError::failed(format!(
             "{} names no file",

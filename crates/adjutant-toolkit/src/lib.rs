@@ -40,7 +40,7 @@ pub use plan::Plan;
 #[cfg(any(feature = "reach", all(feature = "shell", unix)))]
 #[doc(hidden)]
 pub use public::is_public;
-pub use rules::{AccessMode, Decision, Rule, Rules, Ruling};
+pub use rules::{AccessMode, Decision, Lasting, Rule, Rules, Ruling};
 #[cfg(all(feature = "shell", unix))]
 #[doc(hidden)]
 pub use sandbox::job::{Access, CommandEnd, CommandInput, CommandJob, CommandPipes, OutputPipe};

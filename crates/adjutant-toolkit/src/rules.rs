@@ -3,28 +3,33 @@
 //! What a command line holds is read in `rules/line.rs`, what a call is about in `rules/about.rs`.
 
 mod about;
+mod harmless;
 mod line;
 mod pattern;
 mod programs;
 
 use std::{
     fmt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
-use adjutant_tool::{Ask, CallContext, Guard, ToolError, ToolErrorKind, ToolSpec, Toolbox};
+use adjutant_tool::{
+    Ask, CallAdmission, CallContext, Guard, ToolError, ToolErrorKind, ToolSpec, Toolbox,
+};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Error, ErrorKind};
-use about::{About, Class};
-use line::Simple;
-use pattern::Subject;
+use crate::{Error, ErrorKind, obeyed::is_obeyed};
+use about::{About, Class, Edit};
+#[cfg(all(feature = "shell", unix))]
+pub(crate) use harmless::GIT_VARIABLES;
+use line::{Line, Simple};
 pub(crate) use pattern::fits_host;
 pub use pattern::{Decision, Rule};
+use pattern::{Paths, Subject};
 
 /// The largest number of rules.
 const MAX_RULES: usize = 1_000;
@@ -51,7 +56,8 @@ pub enum AccessMode {
 /// Which calls run, which ask, and which are denied, by tool *and* arguments; clones share what is added.
 ///
 /// A rule is `allow`, `ask` or `deny` with what it is about: `shell(git log *)`, `edit(src/**)`, `read(secrets/*)`,
-/// `fetch(*.example.org)`, or the name of a tool. Deny goes before ask, ask before allow, whatever their order; where no
+/// `fetch(*.example.org)`, or the name of a tool. `write(src/a.rs)` and `delete(src/a.rs)` are about file tools that do just that,
+/// and `allow call(TOOL {ARGUMENTS})` about one call. Deny goes before ask, ask before allow, whatever their order; where no
 /// rule fits, the [`AccessMode`] decides. A command line is read as a shell reads it, and **every** simple command of it must
 /// be allowed, and every file that it writes to; a line that cannot be read plainly asks. A denied command is found in
 /// lists, pipes, substitutions, behind `sudo`, `xargs`, `bash -c` and the like, and in any folder.
@@ -69,6 +75,17 @@ struct State {
     rules: Vec<Rule>,
     /// Rules that were added and are in no log yet.
     unnoted: Vec<Rule>,
+    /// True if commands run in a sandbox.
+    has_sandbox: bool,
+}
+
+/// The extent of an approval that lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lasting {
+    /// Just this call: the rules in `always` of the question's data.
+    Call,
+    /// Calls that begin like this one: the rule in `prefix` of the request's data.
+    Prefix,
 }
 
 /// The decision about a call, with why.
@@ -94,6 +111,14 @@ impl Rules {
     #[must_use]
     pub fn mode(self, mode: AccessMode) -> Self {
         self.set_mode(mode);
+        self
+    }
+
+    /// Says that commands run in a sandbox, for all clones: there the harmless ones need no approval, and rules for the first
+    /// words of a command can be offered.
+    #[must_use]
+    pub fn in_sandbox(self, has_sandbox: bool) -> Self {
+        self.write().has_sandbox = has_sandbox;
         self
     }
 
@@ -150,18 +175,63 @@ impl Rules {
         self.read().rules.clone()
     }
 
-    /// Allows what a call does from now on: exactly these commands, files or hosts, or this tool. Returns the rules that
-    /// were added; none if there is no rule that says just this. The next call notes them in its log as `rules.added`.
+    /// Allows just this call from now on. Returns the added rules, as displayed in the approval
+    /// request of the call; none if no rule can describe exactly this call. The next call notes them in its log as `rules.added`.
+    ///
+    /// For a file tool a rule names the kind of the change and the path. For every other tool it holds all arguments: of a
+    /// command the line or the words and the directory, with symbolic links resolved.
     ///
     /// # Errors
     /// `Rule` if there would be more than 1,000.
     pub fn always(&self, spec: &ToolSpec, args: &Value) -> Result<Vec<Rule>, Error> {
+        let rules = About::new(spec, args, &self.root).exact();
+        self.learn(rules.unwrap_or_default(), "a person, in this session")
+    }
+
+    /// The rule that allows what begins like this call: a command by its first words, a page by its host, another tool by its
+    /// name. `None` if an argument may be a program or code, and without a sandbox.
+    pub fn prefix(&self, spec: &ToolSpec, args: &Value) -> Option<Rule> {
         let about = About::new(spec, args, &self.root);
-        let rules = about.exact().unwrap_or_default();
+        self.read().has_sandbox.then(|| about.prefix()).flatten()
+    }
+
+    /// Adds the rules that the question of a call showed, and that a person agreed to; none if it showed others or none.
+    ///
+    /// # Errors
+    /// `Rule` if there would be more than 1,000.
+    pub fn agree(
+        &self,
+        spec: &ToolSpec,
+        args: &Value,
+        (ask, lasting): (&Ask, Lasting),
+    ) -> Result<Vec<Rule>, Error> {
+        let (rules, shown) = match lasting {
+            Lasting::Call => {
+                let about = About::new(spec, args, &self.root);
+                (
+                    about.exact().unwrap_or_default(),
+                    ask.data["always"].clone(),
+                )
+            }
+            Lasting::Prefix => {
+                let rule = self.prefix(spec, args);
+                (rule.into_iter().collect(), json!([ask.data["prefix"]]))
+            }
+        };
+        let texts: Vec<String> = rules.iter().map(Rule::to_string).collect();
+        match shown == json!(texts) {
+            true => self.learn(rules, "a person, in this session"),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// Adds rules that a person agreed to, unless they exist already. The next call records them in its log.
+    ///
+    /// # Errors
+    /// `Rule` if there would be more than 1,000.
+    pub fn learn(&self, rules: Vec<Rule>, from: &str) -> Result<Vec<Rule>, Error> {
         let known: Vec<String> = self.read().rules.iter().map(Rule::to_string).collect();
-        let rules = rules
-            .into_iter()
-            .map(|rule| rule.said("a person, in this session"));
+        let rules = rules.into_iter().map(|rule| rule.said(from));
         let rules: Vec<Rule> = rules
             .filter(|rule| !known.contains(&rule.to_string()))
             .collect();
@@ -222,12 +292,14 @@ impl Rules {
                 why,
             };
         }
-        let parts = about.parts();
-        let asks = parts
-            .iter()
-            .find_map(|part| Some((state.fitting(Decision::Ask, part)?, part)));
-        if let Some((rule, what)) = asks.map(|(rule, part)| (rule, part.to_string())) {
-            return Ruling::by(rule, &what);
+        let asks = about.denials().find_map(|part| {
+            Some(Ruling::by(
+                state.fitting(Decision::Ask, &part)?,
+                &part.to_string(),
+            ))
+        });
+        if let Some(ruling) = asks {
+            return ruling;
         }
         if let Some(rule) = named(Decision::Ask) {
             return Ruling::by(rule, tool);
@@ -240,7 +312,16 @@ impl Rules {
                 why: format!("other programs obey the files {}", args["writes"]).into(),
             };
         }
-        let is_careful = state.mode != AccessMode::All || state.denies_commands();
+        let allowed = |why: &str| Ruling {
+            decision: Decision::Allow,
+            why: why.into(),
+        };
+        let canonical = about.canonical();
+        let is_exact = |subject: &Subject| matches!(subject, Subject::Call(name, args) if **name == *tool && **args == canonical);
+        if state.find(Decision::Allow, is_exact).is_some() {
+            return allowed("a person allowed just this call");
+        }
+        let is_careful = state.mode != AccessMode::All || state.has_denials();
         if let Some(why) = about.unclear.filter(|_| is_careful) {
             let why = format!("the command line is not plain: {why}").into();
             return Ruling {
@@ -248,7 +329,19 @@ impl Rules {
                 why,
             };
         }
+        if about.may_edit_below && state.guards_files() {
+            let why = "it may change a file of a directory that it names, and rules are about some"
+                .into();
+            return Ruling {
+                decision: Decision::Ask,
+                why,
+            };
+        }
+        if about.is_harmless && state.has_sandbox {
+            return allowed("it only reads, in the sandbox");
+        }
         let is_named = named(Decision::Allow).is_some() && !matches!(about.class, Class::Runs);
+        let parts = about.parts();
         let open = parts
             .iter()
             .find(|part| !is_named && !state.allows(part, about.class));
@@ -260,10 +353,7 @@ impl Rules {
                     why,
                 }
             }
-            None => Ruling {
-                decision: Decision::Allow,
-                why: "it is allowed".into(),
-            },
+            None => allowed("it is allowed"),
         }
     }
 
@@ -280,18 +370,28 @@ impl Rules {
 impl Guard for Rules {
     fn approval(&self, spec: &ToolSpec, args: &Value) -> Option<Ask> {
         let ruling = self.decide(spec, args);
-        (ruling.decision == Decision::Ask).then(|| {
-            let about = About::new(spec, args, &self.root);
+        let about = About::new(spec, args, &self.root);
+        let is_asked = ruling.decision == Decision::Ask && about.is_malformed().is_none();
+        is_asked.then(|| {
             let mut why = ruling.why.to_string();
             // What the others do is known here.
             if about.class == Class::Other {
                 why.extend(spec.remarks().map(|remarks| format!("; {remarks}")));
             }
             let ask = Ask::approval(format!("{}; {why}", about.shown(MAX_SHOWN)));
-            Ask {
-                data: json!({ "why": why, "mode": self.current_mode() }),
-                ..ask
+            let mut data = json!({ "why": why, "mode": self.current_mode() });
+            let texts = |rules: Vec<Rule>| rules.iter().map(Rule::to_string).collect::<Vec<_>>();
+            if let Some(rules) = about.exact() {
+                data["always"] = json!(texts(rules));
             }
+            if let Some(rule) = self.prefix(spec, args) {
+                data["prefix"] = json!(rule.to_string());
+            }
+            let targets = about.targets();
+            if !targets.is_empty() {
+                data["leads_to"] = json!(targets);
+            }
+            Ask { data, ..ask }
         })
     }
 
@@ -309,7 +409,29 @@ impl Guard for Rules {
             // Only now: a call that is given up in between leaves it to the next one.
             self.write().unnoted.retain(|it| it.to_string() != rule);
         }
+        let about = About::new(spec, args, &self.root);
+        if let Some(why) = about.is_malformed() {
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, why));
+        }
         let ruling = self.decide(spec, args);
+        if ruling.decision == Decision::Ask
+            && let Some(admission) = cx.get::<CallAdmission>()
+        {
+            let is_same = admission.asked.as_ref().is_some_and(|ask| {
+                // An approval request of another guard displays no targets.
+                let (shown, now) = (&ask.data["leads_to"], about.targets());
+                ask.data["why"].is_null()
+                    || *shown == json!(now)
+                    || (shown.is_null() && now.is_empty())
+            });
+            if !is_same {
+                let message = format!(
+                    "this call is not the admitted one: {}; repeat the call",
+                    ruling.why
+                );
+                return Err(ToolError::new(ToolErrorKind::Denied, message));
+            }
+        }
         if ruling.decision == Decision::Deny {
             let message = format!(
                 "this call is denied: {}; hint: do without it, or ask the user",
@@ -324,12 +446,39 @@ impl Guard for Rules {
 /// A part of a call that a rule may be about.
 enum Part<'a> {
     Command(&'a Simple),
+    Edit(&'a Edit),
     /// A file from the root; `None` if it is not in it.
-    Edit(Option<&'a PathBuf>),
     Read(Option<&'a PathBuf>),
     /// A host; `None` if it is not told plainly.
     Host(Option<&'a str>),
     Tool(&'a str),
+}
+
+/// True if a rule is about a file. A file outside the root is never allowed, and rules for all files deny it. A file that other
+/// programs obey is allowed only by a rule with its name.
+fn fits_path(decision: Decision, paths: &Paths, path: Option<&PathBuf>) -> bool {
+    let is_all = paths.are_all();
+    match path {
+        Some(path) if decision == Decision::Allow && is_all => !is_obeyed(path),
+        Some(path) => paths.fits(path),
+        None => decision != Decision::Allow && is_all,
+    }
+}
+
+/// True if a command only reads, so that it runs with its root read-only.
+#[cfg(all(feature = "shell", unix))]
+pub(crate) fn is_harmless(
+    command: Option<&str>,
+    argv: Option<&[String]>,
+    cwd: &Path,
+    root: &Path,
+) -> bool {
+    let line = match (command, argv) {
+        (Some(command), None) => Line::read(command),
+        (None, Some(argv)) => Line::of(argv.to_vec()),
+        _ => return false,
+    };
+    harmless::is_harmless(&line, cwd, root)
 }
 
 impl State {
@@ -343,19 +492,14 @@ impl State {
     fn fitting(&self, decision: Decision, part: &Part<'_>) -> Option<&Rule> {
         self.find(decision, |subject| match (subject, part) {
             (Subject::Shell(words), Part::Command(command)) => match decision {
-                Decision::Allow => {
-                    words.fits(&command.words)
-                        && (words.is_exact() || !programs::runs_others(command))
-                }
+                Decision::Allow => words.allows(command),
                 Decision::Ask | Decision::Deny => words.fits_program(command),
             },
-            (Subject::Edit(paths), Part::Edit(path)) | (Subject::Read(paths), Part::Read(path)) => {
-                match path {
-                    Some(path) => paths.fits(path),
-                    // What is outside is never allowed, and denied with all files.
-                    None => decision != Decision::Allow && paths.are_all(),
-                }
+            (Subject::Edit(paths, change), Part::Edit(edit)) => {
+                change.is_none_or(|change| change == edit.change)
+                    && fits_path(decision, paths, edit.path.as_ref())
             }
+            (Subject::Read(paths), Part::Read(path)) => fits_path(decision, paths, *path),
             (Subject::Fetch(pattern), Part::Host(Some(host))) => fits_host(pattern, host),
             // It may be any host.
             (Subject::Fetch(_), Part::Host(None)) => decision != Decision::Allow,
@@ -364,11 +508,24 @@ impl State {
         })
     }
 
-    fn denies_commands(&self) -> bool {
-        self.find(Decision::Deny, |subject| {
-            matches!(subject, Subject::Shell(_))
-        })
-        .is_some()
+    /// True if rules restrict changes of files.
+    fn guards_files(&self) -> bool {
+        let is_about = |rule: &Rule| {
+            rule.decision != Decision::Allow && matches!(rule.subject, Subject::Edit(..))
+        };
+        self.rules.iter().any(is_about)
+    }
+
+    /// True if rules restrict the effects of a command.
+    fn has_denials(&self) -> bool {
+        let is_about = |rule: &Rule| {
+            rule.decision != Decision::Allow
+                && matches!(
+                    rule.subject,
+                    Subject::Shell(_) | Subject::Edit(..) | Subject::Read(_)
+                )
+        };
+        self.rules.iter().any(is_about)
     }
 
     fn denies(&self, part: &Part<'_>) -> Option<Ruling> {
@@ -380,11 +537,15 @@ impl State {
     fn allows(&self, part: &Part<'_>, class: Class) -> bool {
         let by_mode = match (self.mode, part) {
             // It may run what is denied.
-            (AccessMode::All, Part::Command(command)) if self.denies_commands() => {
+            (AccessMode::All, Part::Command(command)) if self.has_denials() => {
                 !programs::runs_others(command)
+                    && (command.globs.is_empty() || programs::find_row(command.program()).is_none())
             }
-            (AccessMode::All, _) | (_, Part::Read(_)) => true,
-            (AccessMode::Edits, Part::Edit(path)) => path.is_some(),
+            (AccessMode::All, _) => true,
+            (_, Part::Read(path)) => path.is_some() || class != Class::Runs,
+            (AccessMode::Edits, Part::Edit(edit)) => {
+                edit.path.as_ref().is_some_and(|path| !is_obeyed(path))
+            }
             (_, Part::Tool(_)) => matches!(class, Class::Looks | Class::Harmless),
             _ => false,
         };
@@ -409,9 +570,18 @@ impl fmt::Display for Part<'_> {
                 "the command `{}`",
                 about::cut(&command.words.join(" "), 200)
             ),
-            Self::Edit(Some(path)) => write!(f, "a change of `{}`", path.display()),
+            Self::Edit(Edit {
+                path: Some(path), ..
+            }) if is_obeyed(path) => write!(
+                f,
+                "a change of `{}`, which other programs obey",
+                path.display()
+            ),
+            Self::Edit(Edit {
+                path: Some(path), ..
+            }) => write!(f, "a change of `{}`", path.display()),
             Self::Read(Some(path)) => write!(f, "a look at `{}`", path.display()),
-            Self::Edit(None) | Self::Read(None) => {
+            Self::Edit(Edit { path: None, .. }) | Self::Read(None) => {
                 f.write_str("a file outside the folder, or one that rules or hooks are kept in")
             }
             Self::Host(host) => write!(f, "the host `{}`", host.unwrap_or("(not plainly told)")),

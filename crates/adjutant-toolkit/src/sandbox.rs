@@ -216,6 +216,11 @@ impl Sandbox {
         }
     }
 
+    /// True if commands run, and something holds them.
+    pub fn holds(&self) -> bool {
+        self.refuses().is_none() && !matches!(self.by, By::Danger)
+    }
+
     /// What helps where no command runs.
     fn cure(&self) -> &'static str {
         match (&self.by, &self.network) {

@@ -21,6 +21,21 @@ use kept::Kept;
 use run::RunCommand;
 use tools::{CommandOutput, StopCommand};
 
+/// Variables by which a shell runs code or changes its meaning as it starts; functions begin with `BASH_FUNC_`.
+///
+/// Source: the manual of bash, sections "Bash Startup Files" and "Bash Variables" (2026-11).
+const STARTS: [&str; 9] = [
+    "BASH_ENV",
+    "ENV",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PROMPT_COMMAND",
+    "PS4",
+    "CDPATH",
+    "GLOBIGNORE",
+    "BASH_COMPAT",
+];
+
 /// Commands below one folder, in a sandbox; cheap to clone, and clones share what runs.
 ///
 /// A command has a cleared environment, a home and temporary files of its own, 120 s, and no input. All that it started ends
@@ -73,10 +88,15 @@ impl Shell {
         })
     }
 
-    /// Hands on a variable of this process's environment, if it is set; nothing changes once the shell has clones.
+    /// Hands on a variable of this process's environment, if it is set; nothing changes once the shell has clones. A variable by
+    /// which a shell runs code at its start is never handed on.
     #[must_use]
     pub fn variable(mut self, name: impl AsRef<OsStr>) -> Self {
         let name = name.as_ref();
+        let text = name.to_string_lossy();
+        if STARTS.contains(&&*text) || text.starts_with("BASH_FUNC_") {
+            return self;
+        }
         if let (Some(inner), Some(value)) = (Arc::get_mut(&mut self.inner), env::var_os(name)) {
             inner.environment.push((name.to_owned(), value));
         }

@@ -35,7 +35,7 @@ struct Admit {
     hidden: Vec<ToolName>,
     /// The only tools that an earlier turn left.
     chosen: Option<Vec<ToolName>>,
-    /// True if its tool was approved for the rest of the run.
+    /// True if a call with the same arguments was approved for the rest of the run.
     approved: bool,
     unattended: bool,
     /// The pause that its admission waited for, with the answer.
@@ -106,7 +106,10 @@ impl LocalExecutor {
             place: self.place,
             hidden: run.request().hidden().to_vec(),
             chosen: run.request().chosen_tools().map(<[_]>::to_vec),
-            approved: run.calls().is_approved(&call.name),
+            approved: run
+                .calls()
+                .approval_for_run(&call.name, &call.args)
+                .is_some(),
             unattended: run.limits().is_some_and(|limits| limits.unattended),
             answer: answer.map(|(pause, answer)| (Arc::clone(pause), answer.clone())),
             stopped: self.stopped.contains(&id),
@@ -323,7 +326,7 @@ impl Admit {
                 self.ask(tool, admitted, ask)
             };
         }
-        if self.approved {
+        if self.approved && admitted.text == self.call.args {
             return self.allow(tool, admitted);
         }
         match setup.policy.ask(tool, &admitted.value) {

@@ -10,7 +10,7 @@ use std::{
 
 use adjutant_core::{ActivityId, OpenCall, Record, Run};
 use adjutant_llm::{Call, CallId, CallResult, Status, WarningKind, telemetry};
-use adjutant_tool::{Bound, Replay, Toolset};
+use adjutant_tool::{Answer, Bound, CallAdmission, Replay, Toolset};
 use futures_util::future::Either;
 use serde_json::Value;
 use tokio::{
@@ -116,11 +116,24 @@ impl LocalExecutor {
         let scope = self.scope(run, call.id, replay);
         let mut door = CallHandle::new(scope, Arc::clone(&self.waiters), call, self.stop.child());
         door.resumable = replay == Replay::Resumable;
+        door.admission = admission(run, &door.call);
         let is_unattended = run.limits().is_some_and(|limits| limits.unattended);
         door.attended = !is_unattended && (door.resumable || self.setup.responder.is_some());
         door.steps = Mutex::new(Steps::new(known, door.resumable));
         Arc::new(door)
     }
+}
+
+/// The admission of a call; `None` if an answer changed its arguments, so that no question was about these.
+fn admission(run: &Run, call: &Call) -> Option<Arc<CallAdmission>> {
+    let asked = match run.calls().call(call.id)?.answer {
+        Some((_, Answer::Approve { args: Some(_), .. })) => return None,
+        Some((pause, _)) => Some(pause),
+        None => run.calls().approval_for_run(&call.name, &call.args),
+    };
+    Some(Arc::new(CallAdmission {
+        asked: asked.map(|pause| pause.ask.clone()),
+    }))
 }
 
 impl CallJob {

@@ -7,7 +7,9 @@ use std::{
 
 use adjutant_core::{EventKind, Pause, Record};
 use adjutant_llm::{Call, Usage};
-use adjutant_tool::{Answer, Ask, CallBackend, Cancel, Noted, Progress, ToolError, ToolErrorKind};
+use adjutant_tool::{
+    Answer, Ask, CallAdmission, CallBackend, Cancel, Noted, Progress, ToolError, ToolErrorKind,
+};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
@@ -32,6 +34,8 @@ pub(super) struct CallHandle {
     /// The call, with the arguments that it runs with.
     pub(super) call: Call,
     pub(super) resumable: bool,
+    /// The admission of the call, if it is known.
+    pub(super) admission: Option<Arc<CallAdmission>>,
     /// True if a pause can be answered: false if the run is unattended, or the body could not be entered again.
     pub(super) attended: bool,
     pub(super) stop: Cancel,
@@ -68,6 +72,7 @@ impl CallHandle {
             waiters,
             call,
             resumable: false,
+            admission: None,
             attended: false,
             stop,
             steps: Mutex::new(Steps::new(Vec::new(), false)),
@@ -346,6 +351,10 @@ impl CallBackend for CallHandle {
 
     /// Most bodies use no handles, so they are created on request.
     fn handle(&self, of: TypeId) -> Option<Box<dyn Any + Send + Sync>> {
+        if of == TypeId::of::<CallAdmission>() {
+            let admission = self.admission.clone()?;
+            return Some(Box::new(admission));
+        }
         self.scope.handle(of)
     }
 }

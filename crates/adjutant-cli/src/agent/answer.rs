@@ -429,9 +429,9 @@ fn of_run(pause: &Pause) -> String {
         .as_ref()
         .map_or_else(|| "it".to_owned(), |call| plain::whole(call.name.as_str()));
     match pause.ask.data.get("why") {
-        // A rule asks: the agent adds one, as exact as the call.
+        // The approval request displays the rules that the agent adds.
         Some(_) => format!("{tool} with just this is allowed by a rule from now on"),
-        None => format!("{tool} is not asked about again in this run"),
+        None => format!("{tool} with these arguments is not asked about again in this run"),
     }
 }
 

@@ -10,6 +10,7 @@ use adjutant::{
     agent::{LogId, Run, Seq},
     protocols::acp::{self as protocol, OpenSession, SessionWish},
     runtime::{Engine, Lead},
+    toolkit::Lasting,
 };
 use uuid::Uuid;
 
@@ -180,7 +181,7 @@ async fn of_folder(
     let mut open = OpenSession::new(agent)
         .modes(modes, current, set)
         .on_always(move |pause| {
-            let (answer, told) = ask::always(pause, &hands);
+            let (answer, told) = ask::lasting(pause, &hands, Lasting::Call);
             told.iter().for_each(|line| tell(line));
             answer
         });

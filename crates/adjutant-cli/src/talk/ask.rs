@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use adjutant::{
     agent::Pause,
     llm::CallId,
-    toolkit::Decision,
+    toolkit::{Decision, Lasting},
     tools::{Answer, AskKind, ToolSpec},
 };
 use serde_json::Value;
@@ -115,8 +115,17 @@ impl Questions {
         };
         let pause = Arc::clone(pause);
         let read = read(&pause, text.trim(), (edited, self.is_whole), || {
-            always(&pause, hands)
+            lasting(&pause, hands, Lasting::Call)
         });
+        let read = match read {
+            Ok(None) if self.is_whole && matches!(text.trim(), "p" | "prefix") => {
+                match pause.ask.data["prefix"].is_string() {
+                    true => Ok(Some(lasting(&pause, hands, Lasting::Prefix))),
+                    false => Err("no rule is offered for the first words of this".to_owned()),
+                }
+            }
+            read => read,
+        };
         let (answer, told) = match read {
             Ok(Some(answer)) => answer,
             Ok(None) => return Hearing::Other,
@@ -182,6 +191,9 @@ impl Questions {
             paper.print(changed);
             why.into_iter()
                 .for_each(|why| paper.tell(&format!("  {}", plain::line(why))));
+            offers(pause)
+                .iter()
+                .for_each(|offer| paper.tell(&format!("  {offer}")));
         } else {
             paper.tell(&format!(
                 "? {}… ({} bytes)",
@@ -196,8 +208,29 @@ impl Questions {
         self.shown += 1;
         self.board.ask(self.shown, args.unwrap_or_default());
         paper.wait("waiting for your answer");
-        paper.tell(how(pause.ask.kind));
+        let prefix = if pause.ask.data["prefix"].is_string() {
+            ", p(refix)"
+        } else {
+            ""
+        };
+        paper.tell(&format!("{}{prefix}", how(pause.ask.kind)));
     }
+}
+
+/// Returns the rules of a lasting approval word for word, one line each.
+pub(crate) fn offers(pause: &Pause) -> Vec<String> {
+    let data = &pause.ask.data;
+    let always = data["always"].as_array().into_iter().flatten();
+    let always = always
+        .filter_map(Value::as_str)
+        .map(|rule| format!("always: {}", plain::whole(rule)));
+    let prefix = data["prefix"].as_str().map(|rule| {
+        format!(
+            "prefix: {}, in this directory from now on; it may run the project's code",
+            plain::whole(rule)
+        )
+    });
+    always.chain(prefix).collect()
 }
 
 /// How a question of this kind is answered on a terminal.
@@ -247,9 +280,9 @@ pub(crate) fn read(
     })
 }
 
-/// An approval that need not be given again: of this tool for the rest of the run, if the person wished to be asked about
-/// the tool, else by a rule that says just this call. What no rule says is approved once.
-pub(crate) fn always(pause: &Pause, hands: &Hands) -> (Answer, Vec<String>) {
+/// Approves a call permanently: with the same arguments for the rest of the run if `--ask` names its tool, else by the displayed
+/// rules. Every other call is approved once.
+pub(crate) fn lasting(pause: &Pause, hands: &Hands, lasting: Lasting) -> (Answer, Vec<String>) {
     let once = |why: &str| {
         (
             Answer::approve(),
@@ -261,7 +294,7 @@ pub(crate) fn always(pause: &Pause, hands: &Hands) -> (Answer, Vec<String>) {
     };
     if *pause.ask.prompt == *waits::usual(call.name.as_str()) {
         let told = format!(
-            "{} is not asked about again in this run",
+            "{} with these arguments is not asked about again in this run",
             plain::whole(call.name.as_str())
         );
         return (
@@ -288,17 +321,24 @@ pub(crate) fn always(pause: &Pause, hands: &Hands) -> (Answer, Vec<String>) {
     let Some((spec, args)) = spec.zip(args).filter(|_| pause.key.is_none()) else {
         return once("no rule is about it");
     };
-    match hands.rules.always(&spec, &args) {
+    match hands.rules.agree(&spec, &args, (&pause.ask, lasting)) {
         Err(error) => once(&error.to_string()),
         Ok(rules) => {
             let ruling = hands.rules.decide(&spec, &args);
             if ruling.decision != Decision::Allow {
                 return once(&ruling.why);
             }
+            let (of, kept) = match lasting {
+                Lasting::Call => ("session", Ok(())),
+                Lasting::Prefix => ("directory", hands.keep_rules(&rules)),
+            };
             let told = rules
                 .iter()
-                .map(|rule| format!("rule of this session: {}", plain::whole(&rule.to_string())));
-            (Answer::approve(), told.collect())
+                .map(|rule| format!("rule of this {of}: {}", plain::whole(&rule.to_string())));
+            let unkept = kept
+                .err()
+                .map(|error| format!("warning: the rule lasts for this session only: {error}"));
+            (Answer::approve(), told.chain(unkept).collect())
         }
     }
 }

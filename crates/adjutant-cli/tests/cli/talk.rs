@@ -443,7 +443,7 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
     terminal.line("y");
     asked(&terminal, "run_command");
     terminal.line("a");
-    terminal.wait("rule of this session: allow shell(sh test.sh)");
+    terminal.wait("rule of this session: allow call(run_command {");
     ended(&terminal, 1);
     let bodies: Vec<String> = server
         .requests()

@@ -102,7 +102,7 @@ impl<'a> CallsView<'a> {
             .as_ref()
             .filter(|current| !current.limits.sequential);
         let slots = current.and_then(|current| Some(&current.turn.as_ref()?.slots));
-        slots.is_some_and(|slots| slots.len() > 1 && slots.counts().sequential == 0)
+        slots.is_some_and(|slots| slots.len() > slots.counts().sequential + 1)
     }
 
     /// Returns the steps that the body of a call has requested in earlier entries, in order.
@@ -139,12 +139,21 @@ impl<'a> CallsView<'a> {
         })
     }
 
-    /// True if calls of this tool were approved for the rest of the run.
-    pub fn is_approved(self, tool: &ToolName) -> bool {
-        self.0
-            .current
-            .as_ref()
-            .is_some_and(|current| current.approved.contains(tool))
+    /// Returns the pause by which this very call, of this tool with these arguments, was approved for the rest of the run.
+    pub fn approval_for_run(self, tool: &ToolName, args: &str) -> Option<&'a Arc<Pause>> {
+        let known = &self.0.current.as_ref()?.approved_calls;
+        let of_tool =
+            |pause: &&Arc<Pause>| pause.call.as_ref().is_some_and(|call| call.name == *tool);
+        if !known.iter().any(|pause| of_tool(&pause)) {
+            return None;
+        }
+        let args = serde_json::from_str::<Value>(args).ok()?;
+        let is_same =
+            |text: &str| serde_json::from_str(text).is_ok_and(|known: Value| known == args);
+        known
+            .iter()
+            .filter(of_tool)
+            .find(|pause| pause.call.as_ref().is_some_and(|call| is_same(&call.args)))
     }
 
     /// Returns the answers for sub-agents of this one; if one asked again, only the latest answer counts.

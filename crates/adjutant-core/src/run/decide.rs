@@ -148,8 +148,7 @@ impl Current {
     /// Every call is admitted or waits for an approval: run admitted calls, and request the open approvals.
     fn launch(&self, working: &Working, busy: &Busy) -> Next {
         let counts = working.slots.counts();
-        let sequential = self.limits.sequential || counts.sequential > 0;
-        let cap = if sequential {
+        let cap = if self.limits.sequential {
             1
         } else {
             self.limits.max_parallel_tools.max(1) as usize
@@ -162,8 +161,10 @@ impl Current {
         let (mut acts, mut lost) = (self.ask_outside(busy), Vec::new());
         // Without room, only a lost call, or a call with an open question, is handled.
         let is_served = counts.asked > 0 || counts.launched > running;
-        for slot in working.slots.missing() {
-            if room == 0 && !is_served {
+        for (place, slot) in working.slots.missing().enumerate() {
+            let is_barrier = self.limits.sequential || slot.sequential;
+            // A call that runs alone waits for all earlier ones, and later ones wait for it.
+            if (room == 0 && !is_served) || (is_barrier && place > 0) {
                 break;
             }
             match self.serve_slot(slot, busy) {
@@ -184,8 +185,7 @@ impl Current {
                 }
                 Served::Enter(_) => {}
             }
-            if sequential {
-                // Sequential: later calls wait for this one.
+            if is_barrier {
                 break;
             }
         }

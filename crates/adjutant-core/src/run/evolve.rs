@@ -300,6 +300,7 @@ impl Run {
             turn: None,
             pauses: Vec::new(),
             approved: BTreeSet::new(),
+            approved_calls: Vec::new(),
             change: RunChange::default(),
             exhausted: None,
             extended: None,
@@ -546,21 +547,25 @@ impl Run {
                 })?;
                 let current = self.current_mut()?;
                 current.allowed += 1;
-                let asked = asked.and_then(|at| current.pauses.get(at as usize));
+                let asked = asked
+                    .and_then(|at| current.pauses.get(at as usize))
+                    .cloned();
                 // Other arguments were approved, and have passed what arguments pass.
                 if let Some(RunPause {
                     pause,
                     answer:
                         Some(Answer::Approve {
-                            args: Some(_),
+                            args: Some(edited),
                             for_run: true,
                         }),
                     ..
                 }) = asked
                 {
-                    current
-                        .approved
-                        .extend(pause.call.iter().map(|call| call.name.clone()));
+                    let mut pause = crate::pause::Pause::clone(&pause);
+                    if let Some(call) = &mut pause.call {
+                        call.args = edited;
+                    }
+                    current.approve_call(&Arc::new(pause));
                 }
                 Ok(())
             }

@@ -26,7 +26,7 @@ pub(super) struct Counts {
     pub(super) asked: usize,
     /// Calls that were launched.
     pub(super) launched: usize,
-    /// Calls that run alone.
+    /// Calls that run alone, in the order of the reply.
     pub(super) sequential: usize,
 }
 

@@ -129,7 +129,14 @@ impl Asker {
             .always
             .as_ref()
             .filter(|_| pause.ask.kind == AskKind::Approval);
-        options.extend(always.map(|_| option("always", "Always allow", "allow_always")));
+        // The editor's user agrees to what the option says: the rules word for word.
+        let rules = pause.ask.data["always"].as_array().into_iter().flatten();
+        let rules: Vec<&str> = rules.filter_map(Value::as_str).collect();
+        let name = match rules.is_empty() {
+            true => "Always allow this call in this run".to_owned(),
+            false => format!("Always: {}", adjutant_llm::hidden::whole(&rules.join(", "))),
+        };
+        options.extend(always.map(|_| option("always", &name, "allow_always")));
         let no = if values.is_empty() {
             "Reject"
         } else {

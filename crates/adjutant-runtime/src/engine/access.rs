@@ -90,6 +90,8 @@ fn asked(access: &Access, spec: &ToolSpec) -> Option<Ask> {
 pub(super) fn rules(spec: &AgentSpec, tooling: &Tooling) -> Result<Option<Rules>, Error> {
     let root = toolbox::root(tooling, spec);
     let rules = Rules::new(root.canonicalize().unwrap_or(root));
+    #[cfg(all(feature = "shell", target_os = "linux"))]
+    let rules = rules.in_sandbox(tooling.holder.clone().unwrap_or_default().0.holds());
     let Some(written) = &spec.rules else {
         let acts = hands::acts(tooling, spec);
         return acts

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use adjutant_agent::{Answered, Lane, LogId, LogInfo, Pause, Post, Seq};
 use adjutant_llm::{Entry, Model, UserMessage};
 use adjutant_tool::{Answer, ToolSpec};
+use adjutant_toolkit::Lasting;
 use futures_util::{StreamExt, future::BoxFuture};
 use serde_json::{Value, json};
 
@@ -51,7 +52,7 @@ impl LocalPrompter {
             if let (Some(rules), Some(call), true) = (rules, call, is_by_rule) {
                 let args = serde_json::from_str(&call.args).unwrap_or_default();
                 let spec = ToolSpec::new(call.name.clone(), "", json!({}));
-                let added = rules.always(&spec, &args);
+                let added = rules.agree(&spec, &args, (&pause.ask, Lasting::Call));
                 let added =
                     added.map_err(|error| Error::new(ErrorKind::Full, error.to_string()))?;
                 // It lasts before the call runs.

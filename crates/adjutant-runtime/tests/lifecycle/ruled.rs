@@ -65,7 +65,7 @@ async fn approval_for_good_outlives_the_process_and_nobody_else_gives_one() {
         let workspace = agent.workspace();
         assert_eq!(
             workspace.kept_rules("clerk").expect("they can be read"),
-            ["allow edit(/a.md)"]
+            ["allow write(/a.md)"]
         );
         assert!(
             workspace

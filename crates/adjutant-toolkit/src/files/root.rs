@@ -23,6 +23,8 @@ const AGENTS: [&str; 2] = [".adjutant", "run"];
 #[derive(Clone)]
 pub(crate) struct Root {
     dir: Arc<Dir>,
+    /// Its absolute path, without links.
+    path: Arc<Path>,
     /// Folders below it that are not shown, relative to it, without links.
     closed: Arc<[PathBuf]>,
 }
@@ -48,6 +50,7 @@ impl Root {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self {
             dir: Arc::new(Dir::open_ambient_dir(path, ambient_authority())?),
+            path: path.into(),
             closed: Arc::new([]),
         })
     }
@@ -77,6 +80,15 @@ impl Root {
         };
         parts.windows(AGENTS.len()).any(is_home)
             || self.closed.iter().any(|it| path.starts_with(it))
+    }
+
+    /// The path from the root, if an absolute one is inside it; every other path as it is.
+    pub(crate) fn relative<'p>(&self, asked: &'p Path) -> &'p Path {
+        match asked.strip_prefix(&self.path) {
+            Ok(below) if below.as_os_str().is_empty() => Path::new("."),
+            Ok(below) => below,
+            Err(_) => asked,
+        }
     }
 
     /// The handle of the folder.
@@ -124,7 +136,7 @@ impl Root {
     }
 
     fn resolve(&self, asked: &str) -> io::Result<PathBuf> {
-        let asked = Path::new(asked);
+        let asked = self.relative(Path::new(asked));
         if asked.components().all(|part| part == Component::CurDir) {
             return Ok(PathBuf::new());
         }

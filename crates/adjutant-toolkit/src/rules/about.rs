@@ -2,23 +2,24 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use adjutant_llm::hidden::is_hidden;
 use adjutant_tool::{Replay, ToolSpec};
 use serde_json::Value;
 
 use super::{
-    Part,
+    Part, harmless,
     line::{Line, Simple},
-    pattern::{Decision, Rule},
-    programs,
+    pattern::{Change, Rule},
+    programs::{self, Effect},
 };
 
-/// The tools that change files, and the arguments that name them.
-const EDITS: [(&str, &[&str]); 5] = [
-    ("write_file", &["path"]),
-    ("edit_file", &["path"]),
-    ("apply_patch", &[]),
-    ("delete_file", &["path"]),
-    ("move_file", &["from", "to"]),
+/// The tools that change files, how, and the arguments that name them.
+const EDITS: [(&str, Change, &[&str]); 5] = [
+    ("write_file", Change::Write, &["path"]),
+    ("edit_file", Change::Write, &["path"]),
+    ("apply_patch", Change::Write, &[]),
+    ("delete_file", Change::Delete, &["path"]),
+    ("move_file", Change::Move, &["from", "to"]),
 ];
 /// The tools that run commands; those of an editor's terminal ask by themselves too.
 const RUNS: [&str; 2] = ["run_command", "run_in_terminal"];
@@ -27,16 +28,18 @@ const LOOKS: [&str; 3] = ["list_files", "read_file", "search_text"];
 /// The tools that do nothing which needs anyone's word.
 const HARMLESS: [&str; 4] = ["ask_user", "update_plan", "command_output", "stop_command"];
 /// The lines of a patch that name files.
-const PATCH: [&str; 4] = [
-    "*** Add File: ",
-    "*** Update File: ",
-    "*** Delete File: ",
-    "*** Move to: ",
+const PATCH: [(&str, Change); 4] = [
+    ("*** Add File: ", Change::Write),
+    ("*** Update File: ", Change::Write),
+    ("*** Delete File: ", Change::Delete),
+    ("*** Move to: ", Change::Move),
 ];
+/// The largest number of directories that a command line may be in.
+const MAX_FOLDERS: usize = 16;
 
 /// Every tool that is known by its name.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    let edits = EDITS.iter().map(|(name, _)| *name);
+    let edits = EDITS.iter().map(|(name, ..)| *name);
     edits
         .chain(LOOKS)
         .chain(HARMLESS)
@@ -55,72 +58,83 @@ pub(super) enum Class {
     Other,
 }
 
+/// A change of a file.
+pub(super) struct Edit {
+    pub(super) change: Change,
+    /// The file, from the root; `None` if it is not in it.
+    pub(super) path: Option<PathBuf>,
+}
+
 /// What a call is about.
 pub(super) struct About<'a> {
     tool: &'a str,
     args: &'a Value,
+    root: &'a Path,
     pub(super) class: Class,
     commands: Vec<Simple>,
     /// Commands that others may run.
     hidden: Vec<Simple>,
-    edits: Vec<Option<PathBuf>>,
+    edits: Vec<Edit>,
     reads: Vec<Option<PathBuf>>,
+    /// Files that its commands may change, and files that they may read, by their words.
+    may_edit: Vec<Edit>,
+    may_read: Vec<Option<PathBuf>>,
+    /// True if a command may change files of a directory that it names only as a whole.
+    pub(super) may_edit_below: bool,
     hosts: Vec<Option<String>>,
     /// Why its command line cannot be read plainly.
     pub(super) unclear: Option<&'static str>,
+    /// True if it only reads, by the table of harmless commands.
+    pub(super) is_harmless: bool,
 }
 
 impl<'a> About<'a> {
-    pub(super) fn new(spec: &'a ToolSpec, args: &'a Value, root: &Path) -> Self {
+    pub(super) fn new(spec: &'a ToolSpec, args: &'a Value, root: &'a Path) -> Self {
         let tool = spec.name().as_str();
-        let (commands, edits, reads, hosts) = Default::default();
         let mut about = Self {
             tool,
             args,
+            root,
             class: Class::Other,
-            commands,
+            commands: Vec::new(),
             hidden: Vec::new(),
-            edits,
-            reads,
-            hosts,
+            edits: Vec::new(),
+            reads: Vec::new(),
+            may_edit: Vec::new(),
+            may_read: Vec::new(),
+            may_edit_below: false,
+            hosts: Vec::new(),
             unclear: None,
+            is_harmless: false,
         };
-        let path = |name: &str| args[name].as_str();
+        let path =
+            |name: &str| places(root, Path::new(""), args[name].as_str().unwrap_or_default());
         if RUNS.contains(&tool) {
             about.class = Class::Runs;
-            about.command(root);
+            about.command();
         } else if tool == "fetch" {
             about.class = Class::Fetches;
             about.hosts.push(args["url"].as_str().and_then(host_of));
-        } else if let Some((_, names)) = EDITS.iter().find(|(name, _)| *name == tool) {
+        } else if let Some((_, change, names)) = EDITS.iter().find(|(name, ..)| *name == tool) {
             about.class = Class::Edits;
             for name in *names {
-                about
-                    .edits
-                    .extend(places(root, Path::new(""), path(name).unwrap_or_default()));
+                about.edit(*change, path(name));
             }
             if tool == "move_file" {
                 // What it held is shown where it comes to.
-                about.reads.extend(places(
-                    root,
-                    Path::new(""),
-                    path("from").unwrap_or_default(),
-                ));
+                about.reads.extend(path("from"));
             }
-            let patch = args["patch"].as_str().unwrap_or_default();
-            let named = patch
-                .lines()
-                .filter_map(|line| PATCH.iter().find_map(|start| line.strip_prefix(start)));
-            about
-                .edits
-                .extend(named.flat_map(|path| places(root, Path::new(""), path.trim())));
+            for line in args["patch"].as_str().unwrap_or_default().lines() {
+                let named = PATCH
+                    .iter()
+                    .find_map(|(start, change)| Some((line.strip_prefix(start)?, *change)));
+                if let Some((path, change)) = named {
+                    about.edit(change, places(root, Path::new(""), path.trim()));
+                }
+            }
         } else if LOOKS.contains(&tool) {
             about.class = Class::Looks;
-            about.reads.extend(places(
-                root,
-                Path::new(""),
-                path("path").unwrap_or_default(),
-            ));
+            about.reads.extend(path("path"));
         } else if HARMLESS.contains(&tool) {
             about.class = Class::Harmless;
         } else if spec.replay == Replay::Pure {
@@ -129,7 +143,13 @@ impl<'a> About<'a> {
         about
     }
 
-    fn command(&mut self, root: &Path) {
+    fn edit(&mut self, change: Change, places: Vec<Option<PathBuf>>) {
+        self.edits
+            .extend(places.into_iter().map(|path| Edit { change, path }));
+    }
+
+    fn command(&mut self) {
+        let root = self.root;
         let argv = self.args["argv"].as_array();
         let line = match (self.args["command"].as_str(), argv) {
             (Some(text), None) => Line::read(text),
@@ -143,41 +163,115 @@ impl<'a> About<'a> {
                 ..Line::default()
             },
         };
-        let folder = Path::new(self.args["cwd"].as_str().unwrap_or_default());
-        let moves = line
-            .commands
-            .iter()
-            .any(|it| matches!(it.program(), "cd" | "pushd" | "popd"));
-        let (mut bare, mut crowded) = (false, false);
+        self.unclear = line.unclear;
+        let cwd = self.args["cwd"].as_str().unwrap_or_default();
+        let mut folders = Folders::new(PathBuf::from(cwd));
+        if line.unclear.is_some() {
+            // A function or a loop may run its commands in any order.
+            line.commands.iter().for_each(|it| folders.enter(it));
+        }
+        self.is_harmless = argv.is_none() && harmless::is_harmless(&line, Path::new(cwd), root);
         for command in &line.commands {
-            let place = |path: &String| match moves && Path::new(path).is_relative() {
-                true => vec![None],
-                false => places(root, folder, path),
-            };
+            folders.enter(command);
+            let place = |path: &str| folders.places(root, path);
             // What keeps rules and hooks is changed by nobody's leave but a person's.
-            let open = |place: Option<PathBuf>| place.filter(|path| !is_kept(path));
+            let open = |path: Option<PathBuf>| Edit {
+                change: Change::Command,
+                path: path.filter(|path| !is_kept(path)),
+            };
             self.edits
-                .extend(command.writes.iter().flat_map(place).map(open));
-            self.reads.extend(command.reads.iter().flat_map(place));
-            bare |= command.words.is_empty() && !command.writes.is_empty();
+                .extend(command.writes.iter().flat_map(|path| place(path)).map(open));
+            self.reads
+                .extend(command.reads.iter().flat_map(|path| place(path)));
+            if folders.are_unknown && !(command.writes.is_empty() && command.reads.is_empty()) {
+                self.unclear
+                    .get_or_insert("the directory of a redirection is not known");
+            }
+            if command.words.is_empty() && !command.writes.is_empty() {
+                self.unclear
+                    .get_or_insert("it writes to a file and runs nothing");
+            }
+            let writes = programs::find_row(command.program())
+                .is_some_and(|row| row.effect != Effect::Plain);
+            for word in command
+                .words
+                .iter()
+                .skip(1)
+                .flat_map(|word| split_paths(word))
+            {
+                let places = place(word);
+                if writes {
+                    self.may_edit_below |= word.contains(['*', '?', '['])
+                        || places.iter().flatten().any(|path| root.join(path).is_dir());
+                    let edits = places.iter().cloned().map(open);
+                    self.may_edit.extend(edits);
+                }
+                self.may_read.extend(places);
+            }
             if programs::runs_others(command) {
                 let inner = command.inner();
-                crowded |= inner.len() >= super::line::MAX_INNER;
+                if inner.len() >= super::line::MAX_INNER {
+                    self.unclear
+                        .get_or_insert("it holds too many commands to be looked at");
+                }
                 self.hidden.extend(inner);
             }
         }
-        (self.commands, self.unclear) = (line.commands, line.unclear);
-        if bare {
-            self.unclear
-                .get_or_insert("it writes to a file and runs nothing");
-        }
-        if crowded {
-            self.unclear
-                .get_or_insert("it holds too many commands to be looked at");
-        }
+        self.commands = line.commands;
         if self.commands.is_empty() {
             self.unclear.get_or_insert("it holds no command");
         }
+    }
+
+    /// Returns the reason why the tool refuses the call in any case.
+    pub(super) fn is_malformed(&self) -> Option<&'static str> {
+        let has = |name: &str| !self.args[name].is_null();
+        (self.tool == RUNS[0] && has("command") == has("argv"))
+            .then_some("give either command or argv")
+    }
+
+    /// Returns the targets of the paths of the call if links lead to other places.
+    pub(super) fn targets(&self) -> Vec<String> {
+        let cwd = self.args["cwd"].as_str().map(|cwd| self.root.join(cwd));
+        let paths = ["path", "from", "to"].map(|name| self.args[name].as_str());
+        let paths = paths.into_iter().flatten().map(|path| self.root.join(path));
+        paths
+            .chain(cwd)
+            .filter_map(|path| {
+                let real = real(&path)?;
+                (!same(&real, &path)).then(|| real.to_string_lossy().into_owned())
+            })
+            .collect()
+    }
+
+    /// The arguments by which the same call is known again: the program, its arguments, where it runs, and all that a shell does
+    /// with them, but not how long it may take.
+    pub(super) fn canonical(&self) -> Value {
+        let mut args = self.args.clone();
+        let Some(map) = args.as_object_mut() else {
+            return args;
+        };
+        match self.class {
+            Class::Runs => {
+                map.remove("timeout_secs");
+                map.retain(|_, value| !value.is_null() && *value != Value::Bool(false));
+                if let Some(cwd) = map.get("cwd").and_then(Value::as_str) {
+                    let place = real(&self.root.join(cwd));
+                    let place = place
+                        .and_then(|place| Some(place.strip_prefix(self.root).ok()?.to_owned()));
+                    match place {
+                        Some(place) if place.as_os_str().is_empty() => drop(map.remove("cwd")),
+                        Some(place) => {
+                            map.insert("cwd".to_owned(), place.to_string_lossy().into());
+                        }
+                        None => {}
+                    }
+                }
+            }
+            Class::Fetches => drop(map.remove("start")),
+            _ => {}
+        }
+        args
     }
 
     /// The parts that must all be allowed.
@@ -187,7 +281,7 @@ impl<'a> About<'a> {
             .iter()
             .filter(|command| !command.words.is_empty())
             .map(Part::Command);
-        let edits = self.edits.iter().map(|path| Part::Edit(path.as_ref()));
+        let edits = self.edits.iter().map(Part::Edit);
         let reads = self.reads.iter().map(|path| Part::Read(path.as_ref()));
         let hosts = self.hosts.iter().map(|host| Part::Host(host.as_deref()));
         let tool = (!matches!(self.class, Class::Runs | Class::Edits | Class::Fetches))
@@ -200,43 +294,64 @@ impl<'a> About<'a> {
             .collect()
     }
 
-    /// The parts that no rule may deny.
+    /// The parts that rules deny or need approval for, with the files that a command may use.
     pub(super) fn denials(&self) -> impl Iterator<Item = Part<'_>> {
+        let may_edit = self.may_edit.iter().map(Part::Edit);
+        let may_read = self.may_read.iter().flatten();
         self.parts()
             .into_iter()
             .chain(self.hidden.iter().map(Part::Command))
+            .chain(may_edit)
+            .chain(may_read.map(|path| Part::Read(Some(path))))
     }
 
-    /// The rules that allow just this; none if there are no such rules.
+    /// The rules that allow just this; `None` if no rule says just this.
     pub(super) fn exact(&self) -> Option<Vec<Rule>> {
-        let allow = |text: String| text.parse::<Rule>().ok();
-        let name = |path: &Option<PathBuf>| {
-            let path = path.as_ref()?.to_str()?;
+        let is_file =
+            self.class == Class::Edits && self.edits.iter().all(|edit| edit.change != Change::Move);
+        if !is_file {
+            let is_patch = self.class == Class::Edits && self.tool != "move_file";
+            let writes = self.args["writes"].as_array();
+            let is_once = is_patch || writes.is_some_and(|writes| !writes.is_empty());
+            return (!is_once)
+                .then(|| Rule::of_call(self.tool, &self.canonical()))?
+                .map(|rule| vec![rule]);
+        }
+        let rule = |edit: &Edit| {
+            let path = edit.path.as_ref()?.to_str()?;
             let is_plain = !path.is_empty()
-                && !path.contains(|it: char| it.is_control() || "*?[]{}\\!#() ".contains(it));
-            is_plain.then(|| path.to_owned())
+                && !path.contains(|it: char| is_hidden(it) || "*?[]{}\\!#() ".contains(it));
+            let kind = if edit.change == Change::Delete {
+                "delete"
+            } else {
+                "write"
+            };
+            is_plain
+                .then(|| format!("allow {kind}(/{path})").parse().ok())
+                .flatten()
         };
-        if self.unclear.is_some() {
-            return None;
+        let rules: Option<Vec<Rule>> = self.edits.iter().map(rule).collect();
+        rules.filter(|rules| !rules.is_empty())
+    }
+
+    /// The rule that allows this call whatever follows its first words, or whatever a call of this tool is about; `None` if an
+    /// argument may be a program or code.
+    pub(super) fn prefix(&self) -> Option<Rule> {
+        match (self.class, self.commands.as_slice()) {
+            (Class::Runs, [command]) if self.unclear.is_none() && self.args["cwd"].is_null() => {
+                if !command.writes.is_empty() || !command.reads.is_empty() {
+                    return None;
+                }
+                let fixed = programs::prefix_of(command, self.root)?;
+                Rule::of_prefix(&command.assigns, command.words.get(..fixed)?)
+            }
+            (Class::Fetches, _) => {
+                let host = self.hosts.first()?.as_ref()?;
+                format!("allow fetch({host})").parse().ok()
+            }
+            (Class::Other, _) => format!("allow {}", self.tool).parse().ok(),
+            _ => None,
         }
-        let mut rules = Vec::new();
-        for command in self
-            .commands
-            .iter()
-            .filter(|command| !command.words.is_empty())
-        {
-            rules.push(Rule::of_words(Decision::Allow, &command.words)?);
-        }
-        for path in &self.edits {
-            rules.push(allow(format!("allow edit(/{})", name(path)?))?);
-        }
-        for host in &self.hosts {
-            rules.push(allow(format!("allow fetch({})", host.as_ref()?))?);
-        }
-        if rules.is_empty() {
-            rules.push(allow(format!("allow {}", self.tool))?);
-        }
-        Some(rules)
     }
 
     /// The call in words for whoever is asked.
@@ -283,20 +398,126 @@ fn inside(root: &Path, folder: &Path, path: &str) -> Option<PathBuf> {
 }
 
 /// A place as it is named, and where links lead from there, if that is another one.
-fn places(root: &Path, folder: &Path, path: &str) -> Vec<Option<PathBuf>> {
+pub(super) fn places(root: &Path, folder: &Path, path: &str) -> Vec<Option<PathBuf>> {
     let named = inside(root, folder, path);
     let Some(place) = &named else {
         return vec![named];
     };
-    let real = |path: &Path| path.canonicalize().ok();
     let at = root.join(place);
-    // What is not there yet comes to where its folder leads.
-    let found = real(&at).or_else(|| Some(real(at.parent()?)?.join(at.file_name()?)));
-    let Some(found) = found.filter(|found| *found != at) else {
+    let Some(found) = real(&at).filter(|found| *found != at) else {
         return vec![named];
     };
     let other = found.strip_prefix(root).ok().map(Path::to_owned);
     vec![named, other]
+}
+
+/// The place that a path leads to: for a file that does not exist yet, by the nearest directory that does.
+fn real(path: &Path) -> Option<PathBuf> {
+    let mut missing = PathBuf::new();
+    for above in path.ancestors() {
+        if let Ok(found) = above.canonicalize() {
+            return Some(if missing.as_os_str().is_empty() {
+                found
+            } else {
+                found.join(missing)
+            });
+        }
+        if above.is_symlink() {
+            return None;
+        }
+        let name = Path::new(above.file_name()?);
+        missing = match missing.as_os_str().is_empty() {
+            true => name.to_owned(),
+            false => name.join(&missing),
+        };
+    }
+    None
+}
+
+/// True if both name one place without links.
+fn same(one: &Path, other: &Path) -> bool {
+    let plain = |path: &Path| path.components().collect::<PathBuf>();
+    plain(one) == plain(other)
+}
+
+/// The paths that a word may name: itself, and the text behind `=`, `@` or an option that joins its value.
+pub(super) fn split_paths(word: &str) -> impl Iterator<Item = &str> {
+    let behind = word.split_once('=').map(|(_, value)| value);
+    let joined = word
+        .strip_prefix('-')
+        .filter(|word| !word.starts_with('-'))
+        .and_then(|word| word.get(1..));
+    let named = word.split_once('@').map(|(_, path)| path);
+    let whole = (!word.starts_with('-')).then_some(word);
+    [whole, behind, joined, named]
+        .into_iter()
+        .flatten()
+        .filter(|path| !path.is_empty())
+}
+
+/// The directories that the commands of a line may run in.
+struct Folders {
+    known: Vec<PathBuf>,
+    /// True if there may be others.
+    are_unknown: bool,
+}
+
+impl Folders {
+    fn new(first: PathBuf) -> Self {
+        Self {
+            known: vec![first],
+            are_unknown: false,
+        }
+    }
+
+    /// Adds the directories to which a command may change: both stay, because it may fail.
+    fn enter(&mut self, command: &Simple) {
+        let words = match command.program() {
+            "builtin" | "command" => command.words.get(1..).unwrap_or_default(),
+            _ => &command.words[..],
+        };
+        match words.first().map(String::as_str) {
+            Some("cd" | "pushd") => {}
+            Some("eval" | "source" | "." | "trap" | "alias") => {
+                self.are_unknown = true;
+                return;
+            }
+            _ => return,
+        }
+        let mut operands = words[1..]
+            .iter()
+            .filter(|word| !matches!(word.as_str(), "-P" | "-L" | "-e" | "-@" | "--" | "-n"));
+        let (folder, more) = (operands.next(), operands.next());
+        let is_plain = |folder: &&String| {
+            !folder.starts_with(['-', '+', '~']) && !folder.contains(['*', '?', '[', '$'])
+        };
+        let Some(folder) = folder.filter(is_plain).filter(|_| more.is_none()) else {
+            self.are_unknown = true;
+            return;
+        };
+        for at in 0..self.known.len() {
+            let next = self.known[at].join(folder);
+            if !self.known.contains(&next) {
+                self.known.push(next);
+            }
+        }
+        if self.known.len() > MAX_FOLDERS {
+            self.known.truncate(MAX_FOLDERS);
+            self.are_unknown = true;
+        }
+    }
+
+    fn places(&self, root: &Path, path: &str) -> Vec<Option<PathBuf>> {
+        if Path::new(path).is_absolute() {
+            return places(root, Path::new(""), path);
+        }
+        let all = self.known.iter();
+        let mut all: Vec<_> = all.flat_map(|folder| places(root, folder, path)).collect();
+        if self.are_unknown {
+            all.push(None);
+        }
+        all
+    }
 }
 
 /// True if rules or what a repository runs are kept there.

@@ -1,4 +1,4 @@
-//! Reads a command line of a POSIX shell, as far as that can be read plainly. What cannot is named, never guessed at.
+//! Reads a command line of bash, as far as that can be read plainly. Any other syntax is reported, never guessed.
 
 use adjutant_llm::hidden::is_hidden;
 
@@ -17,7 +17,7 @@ const KEYWORDS: [&str; 20] = [
     "case", "esac", "in", "select", "function", "coproc", "[[",
 ];
 /// Files that are always written to without harm.
-const SINKS: [&str; 5] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero", "-"];
+const SINKS: [&str; 4] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero"];
 
 /// The simple commands of a line, those in substitutions included.
 #[derive(Debug, Default, PartialEq)]
@@ -30,7 +30,11 @@ pub(super) struct Line {
 /// A simple command, its quotes removed.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Simple {
+    /// The variables that are set for it alone, as `NAME=value`.
+    pub(super) assigns: Vec<String>,
     pub(super) words: Vec<String>,
+    /// The places of words that stand for names of files, which may begin with a dash.
+    pub(super) globs: Vec<usize>,
     /// The files that it writes to.
     pub(super) writes: Vec<String>,
     /// The files that it is fed with.
@@ -234,13 +238,17 @@ impl Reader<'_> {
             if KEYWORDS.contains(&word.bare.as_str()) {
                 self.unclear("a control structure");
             } else if is_assignment(word) {
-                self.unclear("a variable is set");
+                command.assigns.push(word.text.clone());
             } else {
                 break;
             }
             left.next();
         }
+        if left.peek().is_none() && !command.assigns.is_empty() {
+            self.unclear("a variable is set");
+        }
         if let Some(name) = left.peek()
+            && name.bare != "["
             && (name.text.is_empty()
                 || !name.text.is_ascii()
                 || name.bare.contains(['*', '?', '[', '~']))
@@ -249,8 +257,11 @@ impl Reader<'_> {
         }
         for word in left {
             let expands = word.bare.contains(['*', '?', '[']);
-            if expands && word.bare.starts_with(['*', '?', '[', '-', '\0']) {
+            if expands && word.bare.starts_with(['-', '\0']) {
                 self.unclear("names of files may become options");
+            }
+            if expands && word.bare != "[" && word.bare.starts_with(['*', '?', '[']) {
+                command.globs.push(command.words.len());
             }
             command.words.push(word.text);
         }
@@ -267,6 +278,9 @@ impl Reader<'_> {
             self.unclear("text that follows is fed to a command");
             self.next_is('<');
             self.next_is('-');
+            while self.chars.next_if(|it| matches!(it, ' ' | '\t')).is_some() {}
+            self.word();
+            return;
         } else if self.chars.peek() == Some(&'(') {
             return self.unclear("a command stands for a file");
         }
@@ -286,7 +300,14 @@ impl Reader<'_> {
         if target.bare.contains(['*', '?', '[', '~']) {
             self.unclear("the file of a redirection is not plain");
         }
-        let is_number = target.text.bytes().all(|it| it.is_ascii_digit()) || target.text == "-";
+        let digits = target.text.strip_suffix('-').unwrap_or(&target.text);
+        let is_number = target.text != "" && digits.bytes().all(|it| it.is_ascii_digit());
+        if ["/dev/tcp/", "/dev/udp/"]
+            .iter()
+            .any(|start| target.text.starts_with(start))
+        {
+            self.unclear("a connection replaces a file");
+        }
         match (dup && is_number, writes) {
             (true, _) => {}
             (false, true) if SINKS.contains(&target.text.as_str()) => {}
@@ -316,7 +337,7 @@ impl Reader<'_> {
                     self.chars.next();
                     self.double(&mut word);
                 }
-                '$' | '`' => self.expansion(&mut word),
+                '$' | '`' => self.expansion(&mut word, false),
                 plain => {
                     self.chars.next();
                     word.text.push(plain);
@@ -343,6 +364,50 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads the text between `$'` and `'`.
+    ///
+    /// Source: the manual of bash, section "ANSI-C Quoting" (2026-11).
+    fn read_escapes(&mut self, word: &mut Word) {
+        word.quoted_nothing();
+        loop {
+            match self.chars.next() {
+                Some('\'') => return,
+                None => return self.unclear("a quote is not closed"),
+                Some('\\') => {
+                    let decoded = match self.chars.next() {
+                        Some('n') => Some('\n'),
+                        Some('t') => Some('\t'),
+                        Some('r') => Some('\r'),
+                        Some('x') => self.read_code(16, 2, 0),
+                        Some('u') => self.read_code(16, 4, 0),
+                        Some('U') => self.read_code(16, 8, 0),
+                        Some(digit @ '0'..='7') => {
+                            self.read_code(8, 2, digit.to_digit(8).unwrap_or_default())
+                        }
+                        Some(other) => Some(other),
+                        None => None,
+                    };
+                    decoded.into_iter().for_each(|c| word.quoted(c));
+                }
+                Some(literal) => word.quoted(literal),
+            }
+        }
+    }
+
+    /// Reads a character that is written as a number of so many digits at most.
+    fn read_code(&mut self, radix: u32, most: usize, first: u32) -> Option<char> {
+        let mut code = first;
+        for _ in 0..most {
+            let Some(digit) = self.chars.next_if(|it| it.is_digit(radix)) else {
+                break;
+            };
+            code = code
+                .saturating_mul(radix)
+                .saturating_add(digit.to_digit(radix).unwrap_or_default());
+        }
+        char::from_u32(code)
+    }
+
     fn double(&mut self, word: &mut Word) {
         word.quoted_nothing();
         loop {
@@ -352,7 +417,7 @@ impl Reader<'_> {
                     self.chars.next();
                     return;
                 }
-                Some('$' | '`') => self.expansion(word),
+                Some('$' | '`') => self.expansion(word, true),
                 Some('\\') => {
                     self.chars.next();
                     match self.chars.next() {
@@ -375,7 +440,7 @@ impl Reader<'_> {
     }
 
     /// Reads what stands behind `$`, or between backquotes. Commands in it are found; what they come to is not known.
-    fn expansion(&mut self, word: &mut Word) {
+    fn expansion(&mut self, word: &mut Word, is_quoted: bool) {
         if self.next_is('`') {
             self.unclear("the output of a command becomes words");
             let mut text = String::new();
@@ -400,7 +465,13 @@ impl Reader<'_> {
             }
             // What stands in the braces is read on as part of the word.
             Some('{') => self.unclear("a variable becomes words"),
-            Some('\'' | '"') => self.unclear("a quote with escapes"),
+            Some('\'') if !is_quoted => {
+                self.chars.next();
+                self.unclear("a quote with escapes");
+                self.read_escapes(word);
+            }
+            Some('"') if !is_quoted => self.unclear("a quote with escapes"),
+            Some('[') => self.unclear("arithmetic"),
             Some(name) if name.is_alphanumeric() || "_@*#?$!-".contains(*name) => {
                 self.unclear("a variable becomes words");
             }

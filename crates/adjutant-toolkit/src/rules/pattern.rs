@@ -1,12 +1,19 @@
 //! A rule: what it decides, and the calls that it is about.
 
-use std::{fmt, path::Path, str::FromStr, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::line::Simple;
+use super::{line::Simple, programs::is_safe_behind};
 use crate::{Error, ErrorKind};
+use adjutant_llm::hidden::is_hidden;
 
 /// The largest number of bytes of a rule.
 const MAX_RULE: usize = 4 * 1024;
@@ -42,14 +49,29 @@ pub struct Rule {
 pub(super) enum Subject {
     /// Commands that begin with these words.
     Shell(Words),
-    /// Changes of these files.
-    Edit(Paths),
+    /// Changes of these files, of all kinds or of one.
+    Edit(Paths, Option<Change>),
     /// Looks at these files.
     Read(Paths),
     /// Addresses of these hosts.
     Fetch(Arc<str>),
     /// Calls of this tool.
     Tool(Arc<str>),
+    /// Just this call of this tool.
+    Call(Arc<str>, Arc<Value>),
+}
+
+/// A kind of a change of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// A file tool writes it.
+    Write,
+    /// A file tool deletes it.
+    Delete,
+    /// A file tool moves it.
+    Move,
+    /// A command writes to it.
+    Command,
 }
 
 /// The words of a command.
@@ -60,11 +82,33 @@ pub(super) struct Words {
     open: bool,
 }
 
-/// Files, as a line of `.gitignore` names them.
+/// The files that a rule is about.
 #[derive(Debug, Clone)]
-pub(super) struct Paths(Option<Arc<Gitignore>>);
+pub(super) enum Paths {
+    All,
+    /// Just this one, from the root.
+    One(PathBuf),
+    /// As a line of `.gitignore` names them.
+    Globs(Arc<Gitignore>),
+}
 
 impl Rule {
+    /// The rule that allows just this call, whose arguments are its canonical ones; `None` if no rule can say that.
+    pub(super) fn of_call(tool: &str, args: &Value) -> Option<Self> {
+        // Hidden characters are escaped, because a person reads the rule before agreeing to it.
+        let mut shown = String::new();
+        for c in args.to_string().chars() {
+            if is_hidden(c) {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    shown += &format!("\\u{unit:04x}");
+                }
+            } else {
+                shown.push(c);
+            }
+        }
+        format!("allow call({tool} {shown})").parse().ok()
+    }
+
     /// Says where the rule was said.
     pub(super) fn said(self, from: impl Into<Arc<str>>) -> Self {
         Self {
@@ -73,13 +117,12 @@ impl Rule {
         }
     }
 
-    /// The rule that decides about exactly these words; none if no rule says that.
-    pub(super) fn of_words(decision: Decision, words: &[String]) -> Option<Self> {
-        let quoted: Option<Vec<String>> = words.iter().map(|word| quote(word)).collect();
+    /// The rule that allows a command that begins with these variables and words; `None` if no rule says that.
+    pub(super) fn of_prefix(variables: &[String], words: &[String]) -> Option<Self> {
+        let all = variables.iter().chain(words);
+        let quoted: Option<Vec<String>> = all.map(|word| quote(word)).collect();
         // Read as it is shown and kept, so that both say the same.
-        format!("{decision} shell({})", quoted?.join(" "))
-            .parse()
-            .ok()
+        format!("allow shell({} *)", quoted?.join(" ")).parse().ok()
     }
 }
 
@@ -121,18 +164,44 @@ impl FromStr for Rule {
         if inside == Some("") {
             return Err(invalid("nothing stands in its brackets"));
         }
-        let inside = inside.unwrap_or("*");
+        let (is_bracketed, inside) = (inside.is_some(), inside.unwrap_or("*"));
         let subject = match head {
             "shell" => Subject::Shell(
                 Words::read(inside).ok_or_else(|| invalid("a quote in it is not closed"))?,
             ),
-            "edit" => Subject::Edit(Paths::read(inside).map_err(|why| invalid(&why))?),
+            "edit" => Subject::Edit(Paths::read(inside).map_err(|why| invalid(&why))?, None),
+            "write" | "delete" if is_bracketed => {
+                let change = if head == "write" {
+                    Change::Write
+                } else {
+                    Change::Delete
+                };
+                let one = inside
+                    .strip_prefix('/')
+                    .filter(|path| !path.is_empty() && !path.contains(['*', '?', '[', '\\', '!']));
+                let paths = match one {
+                    Some(path) => Paths::One(path.into()),
+                    None => Paths::read(inside).map_err(|why| invalid(&why))?,
+                };
+                Subject::Edit(paths, Some(change))
+            }
+            "call" if is_bracketed => {
+                let call = inside.split_once(' ');
+                let args = call.and_then(|(tool, args)| {
+                    let args: Value = serde_json::from_str(args).ok()?;
+                    (args.is_object() && decision == Decision::Allow).then_some((tool, args))
+                });
+                let (tool, args) = args.ok_or_else(|| {
+                    invalid("a call is allowed as `call(TOOL {ARGUMENTS})`, with an object of JSON")
+                })?;
+                Subject::Call(tool.into(), Arc::new(args))
+            }
             "read" => Subject::Read(Paths::read(inside).map_err(|why| invalid(&why))?),
             "fetch" => Subject::Fetch(inside.to_ascii_lowercase().into()),
             tool if inside == "*" => Subject::Tool(tool.into()),
             _ => {
                 return Err(invalid(
-                    "only shell, edit, read and fetch have something in brackets",
+                    "only shell, edit, write, delete, read, fetch and call have something in brackets",
                 ));
             }
         };
@@ -196,11 +265,35 @@ impl Words {
         !self.open && self.words.iter().all(|word| !word.contains('*'))
     }
 
+    /// The number of words before the first pattern.
+    pub(super) fn count_fixed(&self) -> usize {
+        self.words
+            .iter()
+            .take_while(|word| !word.contains('*'))
+            .count()
+    }
+
     /// True if these are the words of a command.
     pub(super) fn fits(&self, words: &[String]) -> bool {
         words
             .split_first()
             .is_some_and(|(program, rest)| self.fits_parts(program, rest))
+    }
+
+    /// True if it allows a command: it names the variables too, and no pattern hides a dangerous word.
+    pub(super) fn allows(&self, command: &Simple) -> bool {
+        let variables = command.assigns.len();
+        let all: Vec<String> = command
+            .assigns
+            .iter()
+            .chain(&command.words)
+            .cloned()
+            .collect();
+        let fixed = self.count_fixed();
+        self.fits(&all)
+            && fixed >= variables
+            && command.globs.iter().all(|at| at + variables < fixed)
+            && (self.is_exact() || is_safe_behind(command, fixed - variables))
     }
 
     /// As [`Words::fits`], whatever folder the program is in.
@@ -241,7 +334,7 @@ impl Words {
 impl Paths {
     fn read(text: &str) -> Result<Self, String> {
         if text == "*" || text == "**" {
-            return Ok(Self(None));
+            return Ok(Self::All);
         }
         let mut builder = GitignoreBuilder::new("");
         builder
@@ -251,20 +344,24 @@ impl Paths {
         if matcher.is_empty() || text.starts_with('!') {
             return Err("it is no glob of files".to_owned());
         }
-        Ok(Self(Some(Arc::new(matcher))))
+        Ok(Self::Globs(Arc::new(matcher)))
     }
 
     /// True if it names all files.
     pub(super) fn are_all(&self) -> bool {
-        self.0.is_none()
+        matches!(self, Self::All)
     }
 
     /// True if it names a file; its path is taken from the root.
     pub(super) fn fits(&self, path: &Path) -> bool {
-        self.0.as_ref().is_none_or(|matcher| {
-            path.components().next().is_some()
-                && matcher.matched_path_or_any_parents(path, false).is_ignore()
-        })
+        match self {
+            Self::All => true,
+            Self::One(one) => one == path,
+            Self::Globs(matcher) => {
+                path.components().next().is_some()
+                    && matcher.matched_path_or_any_parents(path, false).is_ignore()
+            }
+        }
     }
 }
 

@@ -21,7 +21,9 @@ use super::{
     output::{Output, SHOWN},
 };
 use crate::{
+    Network,
     files::work,
+    rules::{self, GIT_VARIABLES},
     sandbox::{
         job::{Access, CommandEnd, CommandInput, CommandJob, PROCESSES, THREADS},
         launch::Running,
@@ -37,6 +39,8 @@ const BACKGROUND: Duration = Duration::from_secs(24 * 3_600);
 const TICK: Duration = Duration::from_millis(250);
 /// The longest command line, in bytes.
 const LINE: usize = 100_000;
+/// The places of bash; the settings of a user or of a project are never read.
+const BASH: [&str; 2] = ["/bin/bash", "/usr/bin/bash"];
 /// The time beyond its limit until a command is gone.
 const ENDING: u64 = 15;
 
@@ -45,13 +49,13 @@ const ENDING: u64 = 15;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// A command line for `sh`. Give this or `argv`.
+    /// A command line for `bash`, or for `sh` where there is no bash. Give this or `argv`.
     #[serde(default)]
     command: Option<String>,
     /// The program and its arguments, run without a shell.
     #[serde(default)]
     argv: Option<Vec<String>>,
-    /// The folder to run it in, relative to the root; the root by default.
+    /// The directory to run it in, relative to the root or absolute inside it; the root by default.
     #[serde(default)]
     cwd: Option<String>,
     /// The seconds that it may take; 120 by default, 3600 at most.
@@ -90,6 +94,7 @@ impl Tool for RunCommand {
         ToolSpec {
             title: Some("Run a command".into()),
             replay: Replay::Once,
+            sequential: true,
             timeout: Some(Duration::from_secs(MOST + ENDING)),
             max_output: Some(2 * SHOWN),
             hints: ToolHints {
@@ -139,7 +144,11 @@ impl Tool for RunCommand {
         let on_end = Box::new(move |how| {
             told.send_replace(Some((told_end(how, limit), how)));
         });
-        let running = Running::start(&inner.sandbox, job, sink, on_end).await?;
+        let sandbox = match job.access {
+            Access::Read => &inner.sandbox.clone().network(Network::None),
+            Access::Write => &inner.sandbox,
+        };
+        let running = Running::start(sandbox, job, sink, on_end).await?;
         let command = Command {
             id: Arc::clone(&id),
             output: Arc::clone(&output),
@@ -213,17 +222,31 @@ impl RunCommand {
         inner
             .identity
             .call_once(|| identity::copy_settings(&inner.root, &folder.join("home")));
+        // A harmless command needed no approval, so it can change nothing.
+        let cwd_text = args.cwd.as_deref().unwrap_or_default();
+        let is_harmless = rules::is_harmless(
+            args.command.as_deref(),
+            args.argv.as_deref(),
+            Path::new(cwd_text),
+            &inner.root,
+        );
+        let mut environment = inner.environment.clone();
+        let mut access = Access::Write;
+        if is_harmless {
+            access = Access::Read;
+            environment.extend(GIT_VARIABLES.map(|(name, value)| (name.into(), value.into())));
+        }
         Ok(CommandJob {
             words,
             root: inner.root.clone(),
-            access: Access::Write,
+            access,
             cwd,
             home: folder.join("home"),
             tmp: folder.join("tmp"),
             folder: None,
             session: Some(Arc::clone(&inner.session)),
             writes: self.writes(args)?,
-            environment: inner.environment.clone(),
+            environment,
             has_usual: true,
             input: CommandInput::None,
             is_split: false,
@@ -272,7 +295,12 @@ fn words(args: &Args) -> Result<Vec<std::ffi::OsString>, ToolError> {
     let wrong = |message: &str| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     let words: Vec<String> = match (&args.command, &args.argv) {
         (Some(command), None) if !command.trim().is_empty() => {
-            vec!["sh".into(), "-c".into(), command.clone()]
+            let shell: &[&str] = match BASH.iter().find(|bash| Path::new(bash).is_file()) {
+                Some(bash) => &[bash, "--noprofile", "--norc", "-c"],
+                None => &["sh", "-c"],
+            };
+            let words = shell.iter().copied().chain([command.as_str()]);
+            words.map(str::to_owned).collect()
         }
         (None, Some(argv)) if argv.first().is_some_and(|program| !program.is_empty()) => {
             argv.clone()

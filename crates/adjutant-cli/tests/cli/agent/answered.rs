@@ -221,14 +221,14 @@ fn rule_for_good_is_shown_with_the_status_and_holds_after_a_restart() {
     assert_eq!(replace("a"), Some(5));
     project.done(&["agent", "approve", "ada", "--always", "-q"]);
     let status = project.done(&["agent", "status", "ada"]);
-    assert_eq!(status, "ready\nfor good: ada: allow edit(/notes.md)\n");
+    assert_eq!(status, "ready\nfor good: ada: allow write(/notes.md)\n");
     project.done(&["agent", "restart", "ada"]);
     assert_eq!(replace("b"), Some(0));
     let told: Value = serde_json::from_str(&project.done(&["agent", "status", "ada", "--json"]))
         .expect("it is JSON");
     assert_eq!(
         told["rules"],
-        serde_json::json!([{"agent": "ada", "rule": "allow edit(/notes.md)"}])
+        serde_json::json!([{"agent": "ada", "rule": "allow write(/notes.md)"}])
     );
     // A file that others may write is told, and the status all the same.
     let rules = project
@@ -262,7 +262,7 @@ fn prompt_asks_in_place_when_there_is_a_terminal() {
     terminal.line("[]");
     terminal.wait("error: the arguments of a call are a JSON object");
     terminal.line("always");
-    terminal.wait("is not asked about again in this run");
+    terminal.wait("with these arguments is not asked about again in this run");
     // Other tools may be asked about still.
     for _ in 0..5 {
         let is_over =

@@ -13,6 +13,15 @@ use crate::{
     run::{CallStep, Current, RunPause},
 };
 
+impl Current {
+    /// The call of this pause, with its arguments, is approved for the rest of the run.
+    pub(super) fn approve_call(&mut self, pause: &Arc<Pause>) {
+        self.approved
+            .extend(pause.call.iter().map(|call| call.name.clone()));
+        self.approved_calls.push(Arc::clone(pause));
+    }
+}
+
 impl Run {
     /// Adds a pause and gives its place.
     pub(super) fn ask(&mut self, pause: &Arc<Pause>, waiting: bool) -> Result<u32, Why> {
@@ -137,9 +146,7 @@ impl Run {
                     args: None,
                 },
             ) if pause.key.is_none() => {
-                current
-                    .approved
-                    .extend(pause.call.iter().map(|call| call.name.clone()));
+                current.approve_call(&pause);
             }
             (AskKind::Limit, Answer::Extend { by, .. }) => current.extend(&pause, *by),
             (AskKind::Limit, _) => current.declined = true,
