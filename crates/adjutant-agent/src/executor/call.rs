@@ -3,7 +3,7 @@
 use std::{
     future::poll_fn,
     pin::pin,
-    sync::{Arc, Mutex, atomic::AtomicBool},
+    sync::{Arc, LazyLock, Mutex, atomic::AtomicBool},
     task::Poll,
     time::Duration,
 };
@@ -124,6 +124,9 @@ impl LocalExecutor {
     }
 }
 
+/// The admission of every call that needed no approval: they share one, so that a call allocates none.
+static UNASKED: LazyLock<Arc<CallAdmission>> = LazyLock::new(Arc::default);
+
 /// The admission of a call; `None` if an answer changed its arguments, so that no question was about these.
 fn admission(run: &Run, call: &Call) -> Option<Arc<CallAdmission>> {
     let asked = match run.calls().call(call.id)?.answer {
@@ -131,9 +134,12 @@ fn admission(run: &Run, call: &Call) -> Option<Arc<CallAdmission>> {
         Some((pause, _)) => Some(pause),
         None => run.calls().approval_for_run(&call.name, &call.args),
     };
-    Some(Arc::new(CallAdmission {
-        asked: asked.map(|pause| pause.ask.clone()),
-    }))
+    Some(match asked {
+        None => Arc::clone(&UNASKED),
+        Some(pause) => Arc::new(CallAdmission {
+            asked: Some(pause.ask.clone()),
+        }),
+    })
 }
 
 impl CallJob {
