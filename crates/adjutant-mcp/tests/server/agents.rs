@@ -96,7 +96,7 @@ async fn an_agent_fails_in_words_when_it_cannot_answer() {
         gone["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("no such call or session"),
+            .contains("no longer exists here"),
         "{gone}"
     );
 }

@@ -222,7 +222,7 @@ async fn a_call_ends_when_the_client_cannot_be_asked() {
         let mut client = Client::able(&host, Rev::Old, can).await;
         let ended = client.call("pay", json!({ "price": 3 })).await;
         assert!(
-            text(&ended).contains("this client cannot be asked"),
+            text(&ended).contains("this client does not support"),
             "{ended}"
         );
     }
@@ -296,7 +296,7 @@ async fn a_state_counts_when_it_was_given_out_here_for_this_call_and_in_time() {
         said["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("no such call"),
+            .contains("no longer exists here"),
         "{said}"
     );
     world.advance_ms(60_000);

@@ -25,9 +25,19 @@ const BEYOND: Duration = Duration::from_secs(60);
 /// The number of restarts of a program whose file is open for writing, and the wait before each.
 const BUSY: (u32, Duration) = (50, Duration::from_millis(4));
 
-/// The sandbox of programs; by default the best one of this machine.
-#[derive(Debug, Clone, Default)]
+/// The sandbox of programs; by default Landlock where it works, because bubblewrap does not pass on signals and exit codes.
+#[derive(Debug, Clone)]
 pub(crate) struct ProgramHolder(pub(crate) Sandbox);
+
+impl Default for ProgramHolder {
+    fn default() -> Self {
+        let landlock = Sandbox::landlock();
+        match landlock.refuses() {
+            None => Self(landlock),
+            Some(_) => Self(Sandbox::new()),
+        }
+    }
+}
 
 /// The sandbox of one program.
 pub(super) type Hold = Sandbox;
