@@ -276,7 +276,7 @@ fn call_that_runs_alone_is_a_barrier_between_earlier_and_later_calls() {
                 desk.launch(acts(false));
                 if crash == Some(number) {
                     // Nothing is in flight any more: only calls of this batch are repeated or reported as unknown.
-                    match desk.decide() {
+                    match desk.next() {
                         Next::Start(found) => assert_eq!(found, acts(true).into_iter().collect()),
                         Next::Decide(lost) => {
                             assert_eq!(lost.len(), batch.len());

@@ -53,9 +53,9 @@ async fn calls_run_wait_or_are_denied_by_what_they_do() {
         (
             json!({}),
             "run_command",
-            line("echo a"),
+            line("mkdir a"),
             "waits",
-            "run: echo a; no rule allows the command `echo a`",
+            "run: mkdir a; no rule allows the command `mkdir a`",
         ),
         (
             json!({ "mode": "plan" }),
@@ -243,7 +243,7 @@ async fn call_that_waits_runs_with_the_word_and_is_denied_with_other_arguments()
         (None, Some(Status::Ok)),
         (Some(json!({ "command": "touch ran" })), None),
     ] {
-        let stage = Stage::new(calls("run_command", json!({ "command": "echo a" })));
+        let stage = Stage::new(calls("run_command", json!({ "command": "mkdir -p a" })));
         let engine = ruled(&stage, &rules).await;
         let Outcome::Paused { pauses } = run(&engine).await.outcome else {
             panic!("it waits")
@@ -306,9 +306,9 @@ async fn approval_for_good_is_a_rule_for_just_that_call() {
     let command = |line: &str| Script::new().call("run_command", json!({ "command": line }));
     let done = || Script::new().text("Done.");
     let scripts = [
-        command("echo a"),
+        command("mkdir -p a"),
         done(),
-        command("echo a"),
+        command("mkdir -p a"),
         done(),
         command("touch ran"),
         done(),

@@ -11,7 +11,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::{
+    fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
+    io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd},
+};
 
 use super::{
     Network,
@@ -22,6 +25,9 @@ use super::{
 
 /// The paths of the program.
 const PROGRAMS: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
+/// The lowest number of the file descriptor of a filter.
+const MIN_FILTER: i32 = 10;
+
 /// The program, tried once.
 ///
 /// # Errors
@@ -224,5 +230,8 @@ fn filter_file(filter: &seccompiler::BpfProgram) -> std::io::Result<File> {
         &file,
         SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
     )?;
+    // The shell that starts bubblewrap uses low numbers, and must not close the filter.
+    let file = File::from(fcntl_dupfd_cloexec(&file, MIN_FILTER)?);
+    fcntl_setfd(&file, FdFlags::empty())?;
     Ok(file)
 }

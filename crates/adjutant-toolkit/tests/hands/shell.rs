@@ -394,7 +394,7 @@ fn nothing_runs_where_nothing_can_hold_it() {
         let error = ask(
             &shell.toolbox(),
             "run_command",
-            json!({ "command": "echo ran" }),
+            json!({ "command": "mkdir ran" }),
         )
         .expect_err("it is refused");
         assert!(
