@@ -53,7 +53,7 @@ pub(crate) fn secrets(config: &ServerConfig) -> Vec<String> {
     let last = named.filter_map(|(_, value)| value.split_whitespace().last());
     let forms = last
         .filter(|value| value.len() >= MIN_SECRET)
-        .flat_map(|value| adjutant_llm::secret::forms(value));
+        .flat_map(adjutant_llm::secret::forms);
     let mut all: Vec<String> = forms.filter(|form| form.len() >= MIN_SECRET).collect();
     all.sort_by_key(|form| std::cmp::Reverse(form.len()));
     all.dedup();

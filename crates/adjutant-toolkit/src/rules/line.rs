@@ -301,7 +301,7 @@ impl Reader<'_> {
             self.unclear("the file of a redirection is not plain");
         }
         let digits = target.text.strip_suffix('-').unwrap_or(&target.text);
-        let is_number = target.text != "" && digits.bytes().all(|it| it.is_ascii_digit());
+        let is_number = !target.text.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
         if ["/dev/tcp/", "/dev/udp/"]
             .iter()
             .any(|start| target.text.starts_with(start))
