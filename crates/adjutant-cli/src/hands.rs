@@ -1,7 +1,6 @@
 //! The hands of the usual agent: its toolboxes, and the rules that stand before every call.
 
 use std::{
-    env,
     fs::OpenOptions,
     io::{self, ErrorKind, Write},
     path::{Path, PathBuf},
@@ -24,7 +23,7 @@ use crate::{
     file,
     problem::Problem,
     servers::{Servers, Trusting},
-    settings::SandboxSettings,
+    settings::{self, SandboxSettings},
     store,
 };
 
@@ -236,16 +235,5 @@ fn rules_file(root: &Path) -> Option<PathBuf> {
 
 /// The file of the user's own rules.
 fn usual() -> Option<PathBuf> {
-    settings_folder().map(|folder| folder.join("rules"))
-}
-
-/// The directory of the user's own settings.
-pub(crate) fn settings_folder() -> Option<PathBuf> {
-    let of = |variable: &str| {
-        env::var_os(variable)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let settings = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
-    settings.map(|folder| folder.join("adjutant"))
+    settings::folder().map(|folder| folder.join("rules"))
 }

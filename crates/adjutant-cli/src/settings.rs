@@ -1,6 +1,9 @@
 //! The settings of the user and of a directory: `settings.yaml`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use adjutant::{
     skills::yaml::{self, Budget, Content, Node},
@@ -10,7 +13,7 @@ use adjutant::{
 use crate::{
     args::{How, SandboxKind, network},
     exit::Exit,
-    file, hands, plain,
+    file, plain,
     problem::Problem,
 };
 
@@ -51,7 +54,7 @@ impl SandboxSettings {
             env: how.sandbox.env.clone(),
             told: Vec::new(),
         };
-        let user = hands::settings_folder().map(|folder| folder.join("settings.yaml"));
+        let user = folder().map(|folder| folder.join("settings.yaml"));
         if let Some(file) = user.filter(|file| file.is_file()) {
             let own = read(&file)?;
             all.network = all.network.or(own.network);
@@ -103,6 +106,17 @@ impl SandboxSettings {
         let sandbox = self.read.iter().map(real).fold(sandbox, Sandbox::read);
         self.write.iter().map(real).fold(sandbox, Sandbox::write)
     }
+}
+
+/// The directory of the user's own settings.
+pub(crate) fn folder() -> Option<PathBuf> {
+    let of = |variable: &str| {
+        env::var_os(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let settings = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
+    settings.map(|folder| folder.join("adjutant"))
 }
 
 /// Reads a file of settings; paths in it are relative to its directory, and `~` is the home.
