@@ -57,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// Whether a call can run, and with which arguments.
+    /// The decision about a call: it runs, with these arguments, or it does not.
     fn admit(&self, run: &Run, id: CallId) -> Admission {
         let refuse = |result: CallResult| Admission::Refuse {
             result: Arc::new(result),

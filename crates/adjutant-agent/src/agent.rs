@@ -178,7 +178,7 @@ impl Agent {
         &self.setup.who
     }
 
-    /// Cancels the run of the session, whoever reads its events; returns whether a run existed.
+    /// Cancels the run of the session, even if other clients read its events. Returns true if a run existed.
     #[must_use]
     pub fn abort(&self) -> bool {
         let live = self.session.live();

@@ -25,7 +25,7 @@ pub(crate) enum Followed {
     Unread,
 }
 
-/// Whether printed parts of a reply are made durable during the reply.
+/// True if printed parts of a reply are made durable during the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Saving {
     Soon,

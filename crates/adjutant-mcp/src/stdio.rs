@@ -73,7 +73,7 @@ impl Trace {
             .or_else(|| self.ended.get().map(String::as_str))
     }
 
-    /// The server's error output, as a paragraph of an error; empty if there is none.
+    /// The server's error output, as a paragraph of an error; empty if the server printed nothing.
     pub(crate) fn complaints(&self) -> String {
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         match String::from_utf8_lossy(&errors).trim() {

@@ -3,7 +3,7 @@
 use adjutant_tool::{CallContext, Noted, ToolError, ToolErrorKind};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Whether a step that was started before a crash may be repeated.
+/// The rule for a step that was started before a crash: it may be repeated or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Again {
     /// It may have had an effect.

@@ -1,6 +1,6 @@
 //! Teams: a lead and members that work at the same time and write to each other, as long as a run of the lead lasts.
 //!
-//! The members are agents under the lead's run, so usage, budgets, hooks and cancellation work as for every subagent. A team has no conversation of its own: its messages are in the log.
+//! The members are agents under the lead's run, so usage, budgets, hooks and cancellation work as for every subagent. A team has no separate conversation: its messages are in the log.
 //!
 //! ```
 //! use adjutant_agent::Agent;

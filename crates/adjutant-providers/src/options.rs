@@ -23,7 +23,7 @@ pub struct Effective<'a> {
     pub stop: &'a [Arc<str>],
     /// The effort of the request; one of the model's efforts.
     pub thinking: Option<Effort>,
-    /// Whether the model may or must call tools.
+    /// The permission or obligation of the model to call tools.
     pub tool_choice: &'a ToolChoice,
     /// True if one call at a time is wanted.
     pub sequential_calls: bool,

@@ -112,7 +112,7 @@ pub(crate) enum Role {
     Tool,
 }
 
-/// Whether the head contains a message: a comma must follow it.
+/// The messages in the head: if it contains one, a comma must follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Messages {
     /// The head ends with the opening bracket.

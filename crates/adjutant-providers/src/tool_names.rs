@@ -14,8 +14,8 @@ const MAX_LENGTH: usize = 64;
 /// The number of hexadecimal digits that distinguish names with replaced characters.
 const DIGITS: usize = 6;
 
-/// Returns the name under which a tool is declared and its calls are sent back. Names of calls are cleaned too: models
-/// make up names that no vendor takes in a history.
+/// Returns the name of a tool on the wire, in its declaration and in its calls. Calls may have names of tools that do not
+/// exist, and vendors refuse these names in a history.
 pub fn wire_name(name: &str) -> Cow<'_, str> {
     if is_valid(name) {
         return Cow::Borrowed(name);
@@ -33,7 +33,7 @@ pub fn wire_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(start.chars().chain(letters).chain(end.chars()).collect())
 }
 
-/// Returns the name of the tool that was declared under this name, or `None` if it was declared under its own.
+/// Returns the tool's name for this name on the wire, or `None` if both are equal.
 pub(crate) fn original<'a>(name: &str, tools: &'a [ToolDecl]) -> Option<&'a ToolName> {
     let is_it = |tool: &&ToolDecl| is_renamed(tool) && wire_name(tool.name.as_str()) == name;
     tools.iter().find(is_it).map(|tool| &tool.name)

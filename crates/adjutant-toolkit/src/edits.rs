@@ -243,7 +243,7 @@ impl KnownFiles {
     }
 }
 
-/// Whether an existing file must have been read.
+/// The rule for existing files: they must have been read, or not.
 #[derive(Debug, Clone, Copy)]
 enum MustBe {
     Read,

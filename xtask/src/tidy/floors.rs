@@ -329,7 +329,7 @@ impl<'a> Visit<'a> for File {
     }
 }
 
-/// Whether an item exists only in tests.
+/// The scope of an item: tests only, or all builds.
 pub(super) fn is_test(item: &Item) -> bool {
     let attributes: &[Attribute] = match item {
         Item::Mod(it) => &it.attrs,

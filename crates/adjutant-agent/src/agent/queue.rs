@@ -84,7 +84,7 @@ impl AgentQueue<'_> {
         self.session.queues().waiting()
     }
 
-    /// Posts a message to the session, whoever owns its log: the current run there receives it, or the next one.
+    /// Posts a message to the session, even if another process owns its log. The current or the next run receives it.
     ///
     /// An answer to a pause of a parked run counts when that run is resumed; a cancellation counts only for an open
     /// run.

@@ -234,7 +234,7 @@ impl Agent {
 }
 
 impl Floor {
-    /// Returns the agent with this context fitting, in place of its own.
+    /// Returns the agent with this context fitting instead of the previous one.
     #[must_use]
     pub fn install(self, agent: Agent) -> Agent {
         agent.with(|setup| Setup {

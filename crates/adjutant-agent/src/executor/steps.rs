@@ -14,7 +14,7 @@ use serde_json::Value;
 pub(super) struct Steps {
     known: Vec<KnownStep>,
     index: HashMap<Arc<str>, usize>,
-    /// Whether this entry has repeated each request of earlier entries; empty if that is not required.
+    /// For each request of earlier entries, true if this entry has repeated it. Empty if no repetition is required.
     asked: Vec<bool>,
     /// The number of requests not yet repeated.
     left: usize,

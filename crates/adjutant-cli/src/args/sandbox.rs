@@ -17,7 +17,7 @@ pub(crate) struct SandboxArgs {
     )]
     pub(crate) kind: SandboxKind,
 
-    /// What commands may reach: none, all, or the hosts of a list, as example.org,*.example.net:443 (needs bubblewrap).
+    /// The network of commands: none, all, or a list of hosts, for example example.org,*.example.net:443 (needs bubblewrap).
     /// Without it, the setting of settings.yaml, else none. Pages are fetched by the same setting.
     #[arg(long, value_name = "none|all|HOST[,HOST…]", value_parser = network)]
     pub(crate) network: Option<Network>,

@@ -28,7 +28,7 @@ use crate::{
 pub struct Traced<M> {
     /// The model whose calls are traced.
     pub model: M,
-    /// Whether the spans contain the messages; omitted by default.
+    /// True if the spans contain the messages; false by default.
     pub contents: Contents,
 }
 

@@ -12,7 +12,7 @@ use super::{DelegationShared, Recalled};
 /// The largest number of restarts of a step that crashes interrupted.
 const MAX_TORN: usize = 100;
 
-/// Whether a step was started before a crash, so that its work may already be done.
+/// The state of a step before a crash: its work may already be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Again {
     No,

@@ -72,7 +72,7 @@ pub enum DeskWish {
         /// The log entry that names the message of these answers.
         note: Entry,
     },
-    /// Resume the run that a crash interrupted; no effect if there is none.
+    /// Resume the run that a crash interrupted; no effect if no run was interrupted.
     GoOn,
     /// Stop the active or the waiting run.
     Stop,

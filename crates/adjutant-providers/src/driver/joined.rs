@@ -29,7 +29,7 @@ struct Renamed {
     tools: Arc<[ToolDecl]>,
     /// The open calls of tools with renamed keys. Their arguments are one delta, when they are complete.
     open: Vec<u32>,
-    /// True if a call got a name or keys back.
+    /// True if the name or the keys of a call were restored.
     is_restored: bool,
 }
 
@@ -167,7 +167,7 @@ impl<D: Decode> Joined<D> {
 }
 
 impl Renamed {
-    /// Returns a call with the name and the keys of its tool, or `None` if it has them.
+    /// Returns a call with the name and keys of its tool, or `None` if nothing changes.
     fn restored(&self, block: &Block) -> Option<Arc<Block>> {
         let Block::Call(call) = block else {
             return None;

@@ -97,7 +97,7 @@ impl Entries {
     /// The agent of this name or id, or the only one whose id begins so.
     ///
     /// # Errors
-    /// `Missing` if there is none, `Invalid` if several ids have this prefix.
+    /// `Missing` if no id has this prefix, `Invalid` if several have it.
     pub fn find(&self, word: &str) -> Result<&Entry, Error> {
         let named = self.all.iter().find(|entry| *entry.name == *word);
         if let Some(entry) =

@@ -105,7 +105,7 @@ pub(super) async fn ai_sdk(
     Ok(respond(ai_sdk::HEADERS, ai_sdk::tell(events, &input)))
 }
 
-/// The active or waiting run, from its start; 204 if there is none, as `resumeStream` of a chat requires.
+/// The active or waiting run, from its start; 204 if no run is active, as `resumeStream` of a chat requires.
 pub(super) async fn ai_sdk_again(
     whom: Whom,
     Path(OfSession { name }): Path<OfSession>,

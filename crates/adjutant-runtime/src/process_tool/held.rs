@@ -43,7 +43,7 @@ impl Default for ProgramHolder {
 pub(super) type Hold = Sandbox;
 
 impl ProgramHolder {
-    /// The sandbox of programs without settings of their own.
+    /// The sandbox of programs that have no sandbox settings.
     #[cfg(feature = "mcp")]
     pub(crate) fn sandbox(&self) -> Sandbox {
         self.0.clone()

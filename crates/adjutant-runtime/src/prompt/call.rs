@@ -78,7 +78,7 @@ impl LocalPrompter {
         Ok(())
     }
 
-    /// The active call in a session, which is started if there is none.
+    /// The active call in a session. It is started if the session has no active call.
     fn live(
         &self,
         session: &Arc<str>,

@@ -197,7 +197,7 @@ pub(super) fn table(
     through
 }
 
-/// What a command may do in a network of its own: it reaches nobody outside.
+/// Socket families of a command in a separate network, which reaches no other host.
 pub(super) const LOOPBACK: [&str; 5] = [
     "listen",
     "send a datagram",
