@@ -1,4 +1,4 @@
-//! `adjutant agent`: agents that live in folders of their own, one at a time or some of them.
+//! `adjutant agent`: agents that live in directories of their own, one at a time or some of them.
 
 mod answer;
 mod ask;

@@ -15,7 +15,7 @@ use crate::{
     problem::Problem,
 };
 
-/// The folder of the agents of a directory.
+/// The directory of the agents of a directory.
 const PROJECT: &str = ".adjutant/agents";
 
 /// The agents that were found.
@@ -39,10 +39,10 @@ pub(crate) fn line(error: &Error) -> String {
 }
 
 impl AgentFiles {
-    /// The agents for a directory: from the named folders, else its own.
+    /// The agents for a directory: from the named directories, else its own.
     ///
     /// # Errors
-    /// `Usage` if a named folder does not exist, or contains too many.
+    /// `Usage` if a named directory does not exist, or contains too many.
     pub(crate) fn find(
         choice: &AgentChoice,
         taught: &Taught,
@@ -113,7 +113,7 @@ impl AgentFiles {
     }
 }
 
-/// True if a folder and its files are inside a directory: a repository may contain links to any place.
+/// True if a directory and its files are inside a directory: a repository may contain links to any place.
 fn is_within(folder: &Path, directory: &Path) -> bool {
     let Ok(directory) = directory.canonicalize() else {
         return false;

@@ -75,7 +75,8 @@ pub(crate) enum Command {
     /// Looks after agents: list them, check their files.
     #[command(subcommand)]
     Agents(Agents),
-    /// Looks after agents that live in folders of their own: makes, starts, watches, prompts, stops and removes them.
+    /// Looks after agents that live in directories of their own: makes, starts, watches, prompts, stops and removes
+    /// them.
     #[command(subcommand)]
     Agent(agent::Agent),
     Up(agent::Up),
@@ -103,10 +104,11 @@ pub(crate) enum Command {
     AgentHost(AgentHost),
 }
 
-/// Lists what a manifest or an agent wants that is more than to read its own folder and to ask a known provider, and trusts it.
+/// Lists what a manifest or an agent wants that is more than to read its own directory and to ask a known provider, and
+/// trusts it.
 ///
-/// Programs, folders, addresses and who gets which key are listed in full. What is trusted is this content: after any
-/// change it is asked again. It is kept in $XDG_STATE_HOME/adjutant/trust, else $HOME/.local/state/adjutant/trust.
+/// Programs, directories, addresses and who gets which key are listed in full. What is trusted is this content: after
+/// any change it is asked again. It is kept in $XDG_STATE_HOME/adjutant/trust, else $HOME/.local/state/adjutant/trust.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Trust {
     /// A manifest, an exported agent, or a directory with manifests and agents.
@@ -141,7 +143,7 @@ pub(crate) struct Models {
     pub(crate) all: bool,
 }
 
-/// The largest number of requests in a run.
+/// The maximum number of requests in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MaxTurns {
     AtMost(u32),

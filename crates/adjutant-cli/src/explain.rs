@@ -14,7 +14,7 @@ use crate::{
     run_manifest::RunManifest, screen, store::StoredRun, waits,
 };
 
-/// The largest number of characters of a value.
+/// The maximum number of characters of a value.
 const MAX_VALUE: usize = 60;
 
 /// Prints the calls that would be repeated if the session continued.

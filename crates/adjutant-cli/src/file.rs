@@ -4,7 +4,7 @@ use std::{fs::File, io::Read, path::Path};
 
 use crate::{exit::Exit, problem::Problem};
 
-/// The largest number of bytes in such a file.
+/// The maximum number of bytes in such a file.
 const MAX_BYTES: u64 = 4 * 1_024 * 1_024;
 
 /// Reads a file; `what` is its purpose, for example `the schema`.

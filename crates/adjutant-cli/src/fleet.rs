@@ -29,7 +29,7 @@ use crate::{
     work::work,
 };
 
-/// The largest number of sessions in a list of driven, waiting or set-aside ones.
+/// The maximum number of sessions in a list of driven, waiting or set-aside ones.
 const MAX_SHOWN: usize = 100;
 
 /// Drives sessions that are due.

@@ -15,7 +15,7 @@ const DIRECTORY: &str = "dir:";
 const ASKED: &str = "ask:";
 /// The prefix of the label of the mode that an editor has set.
 const MODE: &str = "mode:";
-/// The largest number of names that are searched for similar ones.
+/// The maximum number of names that are searched for similar ones.
 const MAX_NAMES: usize = 1_000;
 
 /// Returns the facts about a session.

@@ -1,6 +1,6 @@
 //! Similar names.
 
-/// The largest number of names that are given.
+/// The maximum number of names that are given.
 const MAX_NEAR: usize = 3;
 
 /// The smallest number of bytes in a name that counts as a part of another one.

@@ -6,7 +6,7 @@ use crate::plain;
 
 /// The names of such files.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// The largest number of bytes that are read of one.
+/// The maximum number of bytes that are read of one.
 const MAX_BYTES: usize = 32 * 1_024;
 
 /// The notes of a directory.

@@ -6,7 +6,7 @@ use adjutant::llm::hidden::is_hidden;
 pub(crate) use adjutant::llm::hidden::whole;
 use serde_json::Value;
 
-/// The largest number of characters of such text in one line.
+/// The maximum number of characters of such text in one line.
 const MAX_LINE: usize = 400;
 
 /// The text as one line: white space is one space, what steers or does not show is `\u{fffd}`, and it is cut at 400 characters.

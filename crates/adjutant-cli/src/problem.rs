@@ -10,7 +10,7 @@ use crate::{exit::Exit, plain};
 
 /// The mark before the cure in errors of the libraries.
 const HINT: &str = "; hint: ";
-/// The largest number of causes in a message.
+/// The maximum number of causes in a message.
 const MAX_CAUSES: usize = 8;
 
 /// An error of the command line, ready to be printed.

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{exit::Exit, problem::Problem};
 
-/// The largest number of bytes of text that a prompt may have in all.
+/// The maximum number of bytes of text that a prompt may have in all.
 const MAX_PROMPT: u64 = 1_024 * 1_024;
 
 /// Reads the parts of the prompt and joins them, an empty line between two.

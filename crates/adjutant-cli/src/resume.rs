@@ -31,7 +31,7 @@ pub(crate) fn resume(args: &mut Resume) -> Result<Exit, Problem> {
     work(perform(args))
 }
 
-/// A session, and how its newest run was left.
+/// A session, and how its latest run was left.
 struct LeftRun {
     info: LogInfo,
     run: Run,

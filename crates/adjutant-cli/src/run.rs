@@ -184,7 +184,7 @@ pub(crate) fn about(root: &Path, made: &RunManifest) -> Result<SessionMeta, Prob
     Ok(about)
 }
 
-/// Checks the state of a session's newest run: a waiting run must not be skipped.
+/// Checks the state of a session's latest run: a waiting run must not be skipped.
 async fn look(
     sessions: &Sessions,
     info: &LogInfo,

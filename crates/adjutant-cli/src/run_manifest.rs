@@ -42,10 +42,10 @@ Change only what you are asked for, and read a file before you change it. A call
 refused, do without it.";
 /// The number of levels of agents that may stand under the one that is asked, if nothing else is set.
 const DEPTH: u16 = 1;
-/// The largest number of findings that a run tells.
+/// The maximum number of findings that a run tells.
 const MAX_TOLD: usize = 8;
 
-/// The manifest of a run, and what a manifest does not hold: open folders, skills that were trusted, a schema.
+/// The manifest of a run, and what a manifest does not hold: open directories, skills that were trusted, a schema.
 #[derive(Debug)]
 pub(crate) struct RunManifest {
     /// Its first agent is the one that answers.

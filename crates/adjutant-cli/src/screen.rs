@@ -13,7 +13,7 @@ use crate::{exit::Exit, paper::Paper, plain, problem::Problem, show::DisplayLine
 /// The time between two turns of the spinner.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The largest number of times that changing lines are drawn in a second.
+/// The maximum number of times that changing lines are drawn in a second.
 const DRAWS: u8 = 10;
 
 /// The template of the spinner: it never takes more than one line.

@@ -23,7 +23,7 @@ const VARIABLE: &str = "ADJUTANT_STORE";
 
 /// The name of the file that holds the sessions if no other place is named.
 const FILE: &str = "adjutant.db";
-/// The suffix of the folder next to a store with the previous contents of changed files.
+/// The suffix of the directory next to a store with the previous contents of changed files.
 const CHANGED: &str = ".changed";
 /// The time for a server to learn that a session is free.
 const SETTLES_WITHIN: Duration = Duration::from_secs(2);
@@ -36,7 +36,7 @@ pub(crate) struct Store {
     opened: Opened,
     /// The address of the server, if it is one.
     server: Option<String>,
-    /// The folder with the previous contents of changed files; `None` without a place for it.
+    /// The directory with the previous contents of changed files; `None` without a place for it.
     changed: Option<PathBuf>,
     /// The option that selects the store in other commands, with a leading space; empty if it is the default.
     option: String,
@@ -335,7 +335,7 @@ fn named(at: &At) -> Option<String> {
         .or_else(|| env::var(VARIABLE).ok().filter(|text| !text.is_empty()))
 }
 
-/// Returns the file of the sessions if no other place is named; its folder is made, for the user alone.
+/// Returns the file of the sessions if no other place is named; its directory is made, for the user alone.
 pub(crate) fn usual() -> Result<PathBuf, Problem> {
     let folder = place()?;
     private::folder(&folder).map_err(|error| {
@@ -350,7 +350,7 @@ pub(crate) fn usual() -> Result<PathBuf, Problem> {
     Ok(folder.join(FILE))
 }
 
-/// The folder of the sessions if no other place is named.
+/// The directory of the sessions if no other place is named.
 fn place() -> Result<PathBuf, Problem> {
     let of = |variable: &str| {
         env::var_os(variable)

@@ -52,7 +52,7 @@ use crate::{
     work::work,
 };
 
-/// The largest number of characters of earlier messages that are printed again.
+/// The maximum number of characters of earlier messages that are printed again.
 const MAX_RECALLED: usize = 2_000;
 
 /// Converses until the person leaves.

@@ -9,13 +9,13 @@ use adjutant::skills::{Error, ErrorKind, Finding, FindingKind, Root, Skills, Tru
 
 use crate::{args::Taught, exit::Exit, plain, problem::Problem};
 
-/// The folder of the skills in a directory.
+/// The directory of the skills in a directory.
 const PROJECT: &str = ".adjutant/skills";
 
 /// The skills that are found for a directory.
 ///
 /// # Errors
-/// `Usage` if a named folder does not exist, or cannot be opened.
+/// `Usage` if a named directory does not exist, or cannot be opened.
 pub(crate) fn find(taught: &Taught, directory: &Path) -> Result<Skills, Problem> {
     let trust = if taught.trust || taught.trust_skills {
         Trust::Allowed
@@ -59,7 +59,7 @@ pub(crate) fn line(finding: &Finding) -> String {
     format!("skills: {}{hint}", plain::line(&finding.to_string()))
 }
 
-/// Returns the folder of the user's own skills.
+/// Returns the directory of the user's own skills.
 fn usual() -> Option<PathBuf> {
     let of = |variable: &str| {
         env::var_os(variable)

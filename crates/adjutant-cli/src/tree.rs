@@ -20,7 +20,7 @@ use crate::{
 
 /// The shortest time between two drawings of the tree.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
-/// The largest number of subagents that are drawn at a time.
+/// The maximum number of subagents that are drawn at a time.
 const MAX_DRAWN: usize = 6;
 
 /// The agents of a run, as followed so far.

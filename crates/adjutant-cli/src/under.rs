@@ -20,7 +20,7 @@ use crate::{
     trouble,
 };
 
-/// The largest number of agents that a problem names.
+/// The maximum number of agents that a problem names.
 const MAX_NAMED: usize = 10;
 
 /// Lists the agents of a session, those under others below them.

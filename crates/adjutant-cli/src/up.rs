@@ -1,4 +1,4 @@
-//! `adjutant up`: makes the agents of a directory, and keeps all agents of the folder where they should stand.
+//! `adjutant up`: makes the agents of a directory, and keeps all agents of the directory where they should stand.
 
 pub(crate) mod made;
 mod shown;

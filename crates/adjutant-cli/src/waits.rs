@@ -13,7 +13,7 @@ use adjutant::{
 
 use crate::{exit::Exit, plain, problem::Problem, screen::Screen, store::StoredRun};
 
-/// The largest number of bytes of a consent request on a terminal, which forgets scrolled lines.
+/// The maximum number of bytes of a consent request on a terminal, which forgets scrolled lines.
 pub(crate) const MAX_ON_TERMINAL: usize = 64 * 1024;
 /// The number of digits of a digest in a name: enough that no other call with the same digits can be found.
 pub(crate) const DIGITS: usize = 32;

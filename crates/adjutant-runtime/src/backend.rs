@@ -47,10 +47,10 @@ pub trait Backend: Send + Sync {
     /// Finds the agents that were made before: address, logs and status, and whether they run.
     ///
     /// It adopts the running ones, cleans up after the dead ones, and finishes interrupted removals; its caller must
-    /// therefore be the operator of the folder. Instances that were found before are returned unchanged.
+    /// therefore be the operator of the directory. Instances that were found before are returned unchanged.
     ///
     /// # Errors
-    /// `Storage` if the folder cannot be read. Errors of single agents are returned next to the others.
+    /// `Storage` if the directory cannot be read. Errors of single agents are returned next to the others.
     async fn load(&self) -> Result<Loaded, Error>;
 
     /// Stops and removes every agent.
@@ -96,7 +96,7 @@ pub trait Instance: Send + Sync {
     /// Returns the configuration that runs, or will run.
     fn resolved(&self) -> Arc<Resolved>;
 
-    /// Its folder.
+    /// Its directory.
     fn workspace(&self) -> Workspace;
 
     /// Returns its current status.
@@ -118,8 +118,8 @@ pub trait Instance: Send + Sync {
     /// not be created, `Closed` if it was stopped in the meantime.
     async fn prepare(&self) -> Result<(), Error>;
 
-    /// Prepares it again from another manifest with the same name, and keeps sessions, memories, boards, notes and
-    /// the content of its working folder. A running one is stopped and started with it; if that start fails, the
+    /// Prepares it again from another manifest with the same name, and keeps sessions, memories, boards, notes and the
+    /// content of its working directory. A running one is stopped and started with it; if that start fails, the
     /// previous version runs again.
     ///
     /// # Errors

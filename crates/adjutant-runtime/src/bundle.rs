@@ -1,7 +1,7 @@
-//! An agent in one file, with its definition and its data, for another folder or machine. It contains no secret,
+//! An agent in one file, with its definition and its data, for another directory or machine. It contains no secret,
 //! process, log or address, and no original paths except required ones.
 //!
-//! Its context, skills, data and working folder are included, and so are programs of tools next to its manifest.
+//! Its context, skills, data and working directory are included, and so are programs of tools next to its manifest.
 //! Other programs are looked up at the destination, and their digest is recorded there unless the manifest has one.
 //!
 //! | part | what it is |
@@ -37,11 +37,11 @@ const DIGEST_LINE: u64 = 7 + 64 + 1;
 /// The longest list of files, in bytes, and how many it may name.
 const MAX_LIST: u64 = 32 << 20;
 const MAX_FILES: usize = 100_000;
-/// The files that make up an agent, directly in its folder.
+/// The files that make up an agent, directly in its directory.
 const OWN_FILES: [&str; 2] = ["agent.json", "prepared.json"];
-/// The folders whose files go along.
+/// The directories whose files go along.
 const FOLDERS: [&str; 5] = ["context", "skills", STATE, TOOLS, "work"];
-/// The folder of sessions, memories, boards and notes.
+/// The directory of sessions, memories, boards and notes.
 const STATE: &str = "state";
 
 /// The second line.
@@ -59,7 +59,7 @@ struct List {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListedFile {
-    /// Its path in the folder, with `/` between the parts.
+    /// Its path in the directory, with `/` between the parts.
     path: String,
     /// Its size in bytes.
     size: u64,

@@ -24,10 +24,10 @@ use crate::{
     supervisor::{AgentRow, Table},
 };
 
-/// The file in a folder of agents with the address of its control plane.
+/// The file in a directory of agents with the address of its control plane.
 const FILE: &str = "control.json";
 
-/// The address and token of a control plane, in `control.json` of the folder of agents. Only its owner can read it.
+/// The address and token of a control plane, in `control.json` of the directory of agents. Only its owner can read it.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ControlFile {
@@ -72,7 +72,7 @@ struct AgentList {
 }
 
 impl ControlFile {
-    /// Reads where the control plane of a folder of agents listens, or listened last.
+    /// Reads where the control plane of a directory of agents listens, or listened last.
     ///
     /// # Errors
     /// `Missing` if there was none, `Storage` if it cannot be read.

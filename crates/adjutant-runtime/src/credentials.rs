@@ -10,10 +10,10 @@ pub struct Credentials {
     values: BTreeMap<String, String>,
 }
 
-/// The variable that names the folder of the tokens of servers.
+/// The variable that names the directory of the tokens of servers.
 pub(crate) const MCP_TOKENS: &str = "ADJUTANT_MCP_TOKENS";
 
-/// The folder of the tokens of `adjutant mcp login`: the variable's, or one in the user's state folder.
+/// The directory of the tokens of `adjutant mcp login`: the variable's, or one in the user's state directory.
 pub(crate) fn tokens_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
     let of = |name: &str| lookup(name).filter(|path| Path::new(path).is_absolute());
     let state = || of("XDG_STATE_HOME").or_else(|| Some(format!("{}/.local/state", of("HOME")?)));

@@ -39,7 +39,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The folder beside a manifest that its engine works in.
+/// The directory beside a manifest that its engine works in.
 const BESIDE: &str = ".adjutant";
 /// The session of a prompt that names none, if the manifest names none.
 const SESSION: &str = "main";
@@ -94,7 +94,7 @@ impl Engine {
             .await
     }
 
-    /// An engine for a resolved manifest, without credentials, in a temporary folder.
+    /// An engine for a resolved manifest, without credentials, in a temporary directory.
     pub fn builder(resolved: Resolved) -> EngineBuilder {
         EngineBuilder::new(resolved)
     }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind};
 
-/// The most bytes of a file of JSON that is read.
+/// The maximum number of bytes of a file of JSON that is read.
 pub(crate) const MAX_JSON: u64 = 64 << 20;
 
 /// The degree of certainty that a file is on the disk.
@@ -25,7 +25,7 @@ pub(crate) enum Sync {
     Program,
 }
 
-/// Makes a folder and those above it that only their owner can enter.
+/// Makes a directory and those above it that only their owner can enter.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
     adjutant_llm::private::folder(path).map_err(|error| storage("make the folder", path, error))
 }
@@ -69,7 +69,7 @@ fn write_new(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
     }
 }
 
-/// Makes the names in a folder survive a crash of the machine.
+/// Makes the names in a directory survive a crash of the machine.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
     if cfg!(not(unix)) {
         return Ok(());
@@ -130,7 +130,7 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     adjutant_llm::private::file(options)
 }
 
-/// Opens a file that must be a regular one, not a link, device, pipe or folder, and never waits for one.
+/// Opens a file that must be a regular one, not a link, device, pipe or directory, and never waits for one.
 pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -178,7 +178,7 @@ pub(crate) fn is_executable(_: &File) -> bool {
     true
 }
 
-/// Deletes a folder with its content, never the targets of its links. A missing folder is not an error.
+/// Deletes a directory with its content, never the targets of its links. A missing directory is not an error.
 pub(crate) fn remove_folder(path: &Path) -> Result<(), Error> {
     let removed = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),

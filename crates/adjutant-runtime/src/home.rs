@@ -1,4 +1,5 @@
-//! The folder of all agents of an operator: who works on it, which agents there are, and where each of them should stand.
+//! The directory of all agents of an operator: who works on it, which agents there are, and where each of them should
+//! stand.
 
 mod course;
 mod desired;
@@ -23,7 +24,7 @@ use crate::{
 /// The file that is touched after a request.
 const CHANGED: &str = "changed";
 
-/// The folder of all agents of an operator.
+/// The directory of all agents of an operator.
 ///
 /// | path | what it is |
 /// |---|---|
@@ -37,22 +38,22 @@ pub struct Home {
 }
 
 impl Home {
-    /// The agents of this folder. It need not be there yet.
+    /// The agents of this directory. It need not be there yet.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The folder.
+    /// The directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The folder of one agent.
+    /// The directory of one agent.
     pub fn workspace(&self, id: Uuid) -> Workspace {
         Workspace::at(self.root.join(id.to_string()))
     }
 
-    /// Creates the folder, private to its owner; version control is configured to ignore it, because of its tokens
+    /// Creates the directory, private to its owner; version control is configured to ignore it, because of its tokens
     /// and sessions.
     ///
     /// # Errors

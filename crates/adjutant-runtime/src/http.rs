@@ -32,7 +32,7 @@ pub(crate) use self::{
     sse::{END, frame, respond},
 };
 
-/// The most bytes that a request may have.
+/// The maximum number of bytes that a request may have.
 pub const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
 
 /// The description of the routes: OpenAPI 3.1.

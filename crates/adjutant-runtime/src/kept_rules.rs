@@ -1,4 +1,5 @@
-//! The rules that a person gave an agent for good: a file for each agent of a manifest, in the folder that a backend made.
+//! The rules that a person gave an agent for good: a file for each agent of a manifest, in the directory that a backend
+//! made.
 //!
 //! The files have the format of `.adjutant/rules`. They belong to the user who runs the agent: exports and imports
 //! never contain them.
@@ -18,9 +19,9 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The folder of the files.
+/// The directory of the files.
 const FOLDER: &str = "rules";
-/// The most bytes of a file: 1,000 rules, as many as there may be.
+/// The maximum number of bytes of a file: 1,000 rules, as many as there may be.
 const MAX_BYTES: u64 = 1 << 20;
 /// The first line of a file.
 const ABOUT: &str =

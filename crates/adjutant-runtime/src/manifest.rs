@@ -102,13 +102,14 @@ pub struct Manifest {
     /// Agents of other processes, for the toolbox `peers`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<PeerSpec>,
-    /// Folders of skills, each with a `SKILL.md`, or folders of such folders. An agent has the ones in its `skills`.
+    /// Directories of skills, each with a `SKILL.md`, or directories of such directories. An agent has the ones in its
+    /// `skills`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skill_folders: Vec<PathBuf>,
     /// Updates of tasks are pushed where callers that speak A2A want them: to public hosts, and to these. Without it, nothing is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub a2a_push: Option<Vec<String>>,
-    /// Files that are laid into the working folder.
+    /// Files that are laid into the working directory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<DataSpec>,
     /// The place where sessions are kept.

@@ -31,7 +31,7 @@ use crate::{
 
 pub use file::{FILE_NAME, McpFile};
 
-/// What agents and others obey later that is found in a folder: beside what git does.
+/// What agents and others obey later that is found in a directory: beside what git does.
 const OBEYED: [&str; 2] = ["AGENTS.md", FILE_NAME];
 /// The time that a server has to start, if nothing is said.
 const START: Duration = Duration::from_secs(30);
@@ -40,20 +40,20 @@ const START: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerPlace {
-    /// The folder that programs begin in, and that they are told of as a root.
+    /// The directory that programs begin in, and that they are told of as a root.
     pub work: PathBuf,
-    /// The folder of their homes, one for each: what they keep there is there again when they are started anew.
+    /// The directory of their homes, one for each: what they keep there is there again when they are started anew.
     pub homes: PathBuf,
     /// What holds them, as far as nothing more is said of one.
     pub sandbox: Sandbox,
-    /// The folder of the tokens that `adjutant mcp login` has got; none by default.
+    /// The directory of the tokens that `adjutant mcp login` has got; none by default.
     pub tokens: Option<PathBuf>,
-    /// What they may do with the folder that they begin in, if it is not among those that they may change.
+    /// What they may do with the directory that they begin in, if it is not among those that they may change.
     pub access: Access,
 }
 
-/// Returns the folder that `adjutant mcp login` keeps tokens in: that of `ADJUTANT_MCP_TOKENS`, else `adjutant/mcp` in
-/// `XDG_STATE_HOME`, else in `~/.local/state`.
+/// Returns the directory that `adjutant mcp login` keeps tokens in: that of `ADJUTANT_MCP_TOKENS`, else `adjutant/mcp`
+/// in `XDG_STATE_HOME`, else in `~/.local/state`.
 pub fn tokens_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     crate::credentials::tokens_folder(lookup).map(PathBuf::from)
 }
@@ -69,11 +69,12 @@ pub fn login_options(auth: &AuthSpec, lookup: impl Fn(&str) -> Option<String>) -
 }
 
 impl ServerPlace {
-    /// Programs begin in the first folder and keep what is theirs below the second one. What they keep is apart for each first folder:
-    /// a server of the same name may be another's program elsewhere.
+    /// Programs begin in the first directory and keep what is theirs below the second one. What they keep is apart for
+    /// each first directory: a server of the same name may be another's program elsewhere.
     ///
-    /// bubblewrap holds them where it works: in a folder that they change it keeps what others obey later as it is. Nothing else can do
-    /// that, so with another sandbox they only read the folder, unless they are given it to change.
+    /// bubblewrap holds them where it works: in a directory that they change it keeps what others obey later as it is.
+    /// Nothing else can do that, so with another sandbox they only read the directory, unless they are given it to
+    /// change.
     pub fn new(work: impl Into<PathBuf>, homes: impl Into<PathBuf>) -> Self {
         let bwrap = Sandbox::bwrap();
         Self::held(
@@ -105,7 +106,7 @@ impl ServerPlace {
         }
     }
 
-    /// True if a server can only read the folder that it begins in.
+    /// True if a server can only read the directory that it begins in.
     pub fn reads_only(&self, spec: &ServerSpec) -> bool {
         let folder = spec.cwd.as_ref().unwrap_or(&self.work);
         let changes = spec
@@ -257,7 +258,7 @@ pub(crate) fn toolboxes(
 ) -> Result<BTreeMap<Arc<str>, Arc<dyn Toolbox>>, Error> {
     let tokens = credentials.get(MCP_TOKENS).map(PathBuf::from);
     let (work, homes) = (workspace.work(), workspace.file("home/mcp"));
-    // The folder is the agent's own.
+    // The directory is the agent's own.
     let place = ServerPlace {
         work,
         homes,
@@ -290,7 +291,7 @@ fn start_check(name: &str, spec: &ServerSpec, work: &Path) -> Option<StartCheck>
     }))
 }
 
-/// A name that a folder can have: one that is none is its digest.
+/// A name that a directory can have: one that is none is its digest.
 fn folder_of(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.chars().all(is_plain) {

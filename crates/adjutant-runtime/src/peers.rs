@@ -32,7 +32,7 @@ pub(crate) fn toolbox(
     credentials: &Credentials,
     world: &Arc<dyn World>,
 ) -> Result<Arc<dyn Toolbox>, Error> {
-    // Only agents of a backend are in a folder of agents.
+    // Only agents of a backend are in a directory of agents.
     let home = workspace
         .file("agent.json")
         .is_file()

@@ -37,7 +37,7 @@ use words::Words;
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// The number of bytes of output that are kept, if its tool sets none.
 const MAX_OUTPUT: usize = 64 << 10;
-/// The most bytes of output that any tool may keep.
+/// The maximum number of bytes of output that any tool may keep.
 const MOST_OUTPUT: u64 = 64 << 20;
 /// The time that a call may take beyond its timeout, until everything is killed.
 const KILLING: Duration = Duration::from_secs(5);
@@ -50,10 +50,10 @@ const AGENT_VARIABLE: &str = "ADJUTANT_AGENT";
 /// The number of bytes for the text around the output: the omitted part, and how it ended.
 const AROUND: usize = 16 << 10;
 
-/// The folders that programs run with, and the environment that they are given.
+/// The directories that programs run with, and the environment that they are given.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
-    /// Their working folder.
+    /// Their working directory.
     pub(crate) work: PathBuf,
     /// The value of `HOME`.
     pub(crate) home: PathBuf,

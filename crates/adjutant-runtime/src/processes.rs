@@ -12,7 +12,7 @@ pub(crate) const START_VARIABLE: &str = "ADJUTANT_AGENT_START";
 /// The number of scans for processes, because killed ones may have started others in the meantime.
 #[cfg(target_os = "linux")]
 const ROUNDS: usize = 200;
-/// The most bytes of an environment or a command line that are read.
+/// The maximum number of bytes of an environment or a command line that are read.
 #[cfg(target_os = "linux")]
 const ENVIRONMENT: u64 = 4 << 20;
 
@@ -52,7 +52,8 @@ pub(crate) fn kill_group_now(group: u32) {
     }
 }
 
-/// True if a process is the host of this folder: by its mark, or, since a host hides its memory, by its command line.
+/// True if a process is the host of this directory: by its mark, or, since a host hides its memory, by its command
+/// line.
 ///
 /// A number alone is not sufficient: after a reboot it can belong to any process. On other systems than Linux this
 /// cannot be checked, and it counts as the host.
@@ -61,7 +62,7 @@ pub(crate) fn is_host(id: u32, mark: &Mark, folder: &Path) -> bool {
     pid(id).is_some_and(|id| linux::has(id, mark) || linux::serves(id, folder))
 }
 
-/// True if a process may be the host of this folder. Here there is no way to find out.
+/// True if a process may be the host of this directory. Here there is no way to find out.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_host(id: u32, _: &Mark, _: &Path) -> bool {
     pid(id).is_some()
@@ -153,7 +154,7 @@ mod linux {
             .any(|entry| entry == mark.0.as_bytes())
     }
 
-    /// True if its command line is the command of a folder's host, with any program.
+    /// True if its command line is the command of a directory's host, with any program.
     pub(super) fn serves(id: Pid, folder: &Path) -> bool {
         let line = words(id, "cmdline");
         let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();

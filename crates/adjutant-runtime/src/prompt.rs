@@ -46,18 +46,18 @@ pub use self::{
 };
 use crate::error::Error;
 
-/// The most bytes that a prompt may have.
+/// The maximum number of bytes that a prompt may have.
 pub const MAX_PROMPT_BYTES: usize = 8 * 1024 * 1024;
-/// The most characters that the name of a session may have.
+/// The maximum number of characters that the name of a session may have.
 pub const MAX_SESSION_CHARS: usize = 128;
 /// The number of messages or sessions that a page has, unless a request sets another.
 pub const PAGE: u32 = 50;
-/// The largest number of messages or sessions that a page may have.
+/// The maximum number of messages or sessions that a page may have.
 pub const MAX_PAGE: u32 = 1000;
-/// The largest number of messages of pages that are looked for at a time.
+/// The maximum number of messages of pages that are looked for at a time.
 pub const MAX_HEARD: usize = 64;
 
-/// The largest number of agents that may stand on the path of a call from agent to agent.
+/// The maximum number of agents that may stand on the path of a call from agent to agent.
 pub const MAX_PEER_DEPTH: usize = 8;
 
 /// The events of one run, in order; the last one contains its outcome. A slow reader slows the run down.
@@ -101,13 +101,13 @@ pub trait Prompter: Send + Sync {
     /// matching object was produced. With a session, also as `prompt`.
     async fn object(&self, request: ObjectRequest) -> Result<Value, Error>;
 
-    /// The newest messages of a session, or those before a mark, oldest first.
+    /// The latest messages of a session, or those before a mark, oldest first.
     ///
     /// # Errors
     /// `Missing` if there is no such session.
     async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error>;
 
-    /// The sessions, the newest first.
+    /// The sessions, latest first.
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error>;
 
     /// Controls the active run of a session; here and below, the default session is used without a name.
@@ -146,7 +146,8 @@ pub trait Prompter: Send + Sync {
     /// `Missing` if there is no such session or record, `Invalid` if this is not known here.
     async fn look(&self, session: Option<&str>, look: Look) -> Result<Value, Error>;
 
-    /// Puts back what the agent of a session changed in files: all since a record, or since the newest run that changed some.
+    /// Puts back what the agent of a session changed in files: all since a record, or since the latest run that changed
+    /// some.
     ///
     /// # Errors
     /// `Missing` if there is no such session, `Invalid` if the previous contents of its files were not saved,
@@ -230,7 +231,7 @@ pub struct EditedResult {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct UndoRequest {
-    /// The record whose files are wanted back; without it, the one before the newest run that changed some.
+    /// The record whose files are wanted back; without it, the one before the latest run that changed some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
 }
@@ -239,7 +240,7 @@ pub struct UndoRequest {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Undone {
-    /// The files that are other than before, from the folder of the session.
+    /// The files that are other than before, from the directory of the session.
     pub files: Vec<String>,
     /// A note about changes that were not undone, such as changes by commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -458,7 +459,7 @@ pub struct SessionsRequest {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionPage {
-    /// The sessions, the newest first.
+    /// The sessions, latest first.
     pub sessions: Vec<SessionInfo>,
     /// The mark for those after them; none if there are no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -646,7 +647,7 @@ impl ObjectRequest {
 }
 
 impl MessagesRequest {
-    /// The newest messages of the default session.
+    /// The latest messages of the default session.
     pub fn new() -> Self {
         Self::default()
     }

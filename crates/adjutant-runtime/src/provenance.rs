@@ -49,7 +49,7 @@ pub enum FileKind {
     Context,
     /// The instructions of an agent.
     Instructions,
-    /// A file of the working folder, which the agent may change.
+    /// A file of the working directory, which the agent may change.
     Data,
     /// A file of a skill.
     Skill,

@@ -22,10 +22,10 @@ use crate::{
 };
 use drive::Drive;
 
-/// The largest number of notices that may wait for a slow reader.
+/// The maximum number of notices that may wait for a slow reader.
 const NOTICES: usize = 1_024;
 
-/// Keeps the agents of a folder where they should stand.
+/// Keeps the agents of a directory where they should stand.
 pub struct Supervisor {
     backend: Arc<dyn Backend>,
     operator: Operator,
@@ -40,7 +40,7 @@ pub struct Supervisor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The largest number of agents that run at a time; by default, all. Agents that wait for a place are reported as
+    /// The maximum number of agents that run at a time; by default, all. Agents that wait for a place are reported as
     /// waiting.
     pub max_running: Option<usize>,
     /// The longest time that an agent may take to become ready: 60 s.
@@ -112,7 +112,7 @@ impl Settings {
 }
 
 impl Supervisor {
-    /// A supervisor of the agents of a backend in the operator's folder.
+    /// A supervisor of the agents of a backend in the operator's directory.
     pub fn new(backend: Arc<dyn Backend>, operator: Operator, settings: Settings) -> Self {
         let (notices, table) = (
             broadcast::Sender::new(NOTICES),

@@ -32,7 +32,7 @@ pub struct Want {
 pub enum WantKind {
     /// To run a program.
     Program,
-    /// To read a folder that is not its own.
+    /// To read a directory that is not its own.
     Folder,
     /// To read a file that is not its own.
     File,

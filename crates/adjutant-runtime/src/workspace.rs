@@ -1,4 +1,4 @@
-//! The folder of one agent: its layout, and its creation.
+//! The directory of one agent: its layout, and its creation.
 
 mod changes;
 mod copying;
@@ -29,7 +29,7 @@ pub use lock::Lock;
 pub(crate) use prepare::{TOOLS, clear, is_carried, is_same, prepare};
 pub use update::{MadeUpdate, UpdateFile};
 
-/// The folder of one agent.
+/// The directory of one agent.
 ///
 /// | path | what it is |
 /// |---|---|
@@ -70,7 +70,7 @@ pub struct Prepared {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AgentFile {
-    /// Its id, which names its folder too.
+    /// Its id, which names its directory too.
     pub id: Uuid,
     /// The time when it was created, in milliseconds since 1970-01-01 UTC.
     pub created_ms: u64,
@@ -122,32 +122,32 @@ pub struct EndFile {
 }
 
 impl Workspace {
-    /// The workspace in this folder.
+    /// The workspace in this directory.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The folder.
+    /// The directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The working folder.
+    /// The working directory.
     pub fn work(&self) -> PathBuf {
         self.root.join("work")
     }
 
-    /// Returns the folder of the stores.
+    /// Returns the directory of the stores.
     pub fn state(&self) -> PathBuf {
         self.root.join("state")
     }
 
-    /// Returns the folder of the logs.
+    /// Returns the directory of the logs.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")
     }
 
-    /// Returns the folder of temporary files.
+    /// Returns the directory of temporary files.
     pub fn tmp(&self) -> PathBuf {
         self.root.join("tmp")
     }
@@ -162,7 +162,7 @@ impl Workspace {
         self.root.join("skills")
     }
 
-    /// A file directly in the folder, as `agent.json`.
+    /// A file directly in the directory, as `agent.json`.
     pub fn file(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }

@@ -12,21 +12,20 @@ use serde_json::{Value, json};
 
 use crate::files::{show, work};
 
-/// The largest number of characters of a question.
+/// The maximum number of characters of a question.
 const MAX_QUESTION: usize = 4_000;
-/// The largest number of options.
+/// The maximum number of options.
 const MAX_OPTIONS: usize = 20;
-/// The largest number of characters of an option.
+/// The maximum number of characters of an option.
 const MAX_OPTION: usize = 200;
-/// The largest number of characters of an answer.
+/// The maximum number of characters of an answer.
 const MAX_ANSWER: usize = 20_000;
 /// The key of the one pause of a call.
 const KEY: &str = "answer";
 
-/// The toolbox `ask_user`: a tool of the same name, which is resumable: the run may wait for days.
+/// The toolbox `ask_user`: a tool of the same name. The tool is resumable: the run may wait for days.
 ///
-/// The answer is a text, or one of the options if the model provides some. A user without a suitable option declines
-/// with a text.
+/// The answer is a text, or one of the options if the model provides some. The user can also decline with a text.
 pub fn ask_user() -> Tools {
     Tools::new("ask_user").tool(AskUser)
 }

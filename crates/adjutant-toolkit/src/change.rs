@@ -1,4 +1,5 @@
-//! Changes of files: looked at first, written whole or not at all, and put back if one of several fails.
+//! Changes of files: each file is checked first and replaced as a whole; if one of several changes fails, the others
+//! are undone.
 
 use std::{
     io::{self, Read, Write},
@@ -19,31 +20,31 @@ use crate::{
     obeyed,
 };
 
-/// The kind of the note that tells of a file which is about to be changed.
+/// The kind of the note about a file that is about to be changed.
 pub(crate) const CHANGED: &str = "file.changed";
-/// The folder of the project's agents and rules, which no agent changes.
+/// The directory of the project's agents and rules, which agents cannot change.
 const OWN: &str = ".adjutant";
 
-/// The change of a file, as the log tells it: noted before it is done.
+/// The change of a file as it is recorded in the log, before it is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FileChange {
     /// The file, from the root.
     pub path: String,
-    /// The digest of what was there; none if nothing was.
+    /// The digest of the previous content; `None` if the file did not exist.
     pub(crate) before: Option<Digest>,
-    /// The digest of what is there since; none if it was deleted.
+    /// The digest of the new content; `None` if the file was deleted.
     pub(crate) after: Option<Digest>,
     /// The permission bits that the file had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<u32>,
-    /// The number of folders above it that were made for it.
+    /// The number of parent directories that were created for it.
     #[serde(default)]
     pub(crate) folders: u32,
 }
 
 impl FileChange {
-    /// The change that a note tells of: an event `app`, or a record of it; none for any other note.
+    /// The change that a note describes: an event `app`, or its record. `None` for any other note.
     pub fn of_note(kind: &str, data: &Value) -> Option<Self> {
         if kind == CHANGED {
             Self::deserialize(data).ok()
@@ -52,34 +53,34 @@ impl FileChange {
         }
     }
 
-    /// True if the file was not there before.
+    /// True if the file did not exist before.
     pub fn creates(&self) -> bool {
         self.before.is_none()
     }
 }
 
-/// A file as it is.
+/// The current state of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Present {
     pub(crate) bytes: Vec<u8>,
     pub(crate) digest: Digest,
-    /// The digest of what is on the disk, which somebody who has it open may know otherwise.
+    /// The digest of the content on the disk, which can differ from the content in a program that has the file open.
     on_disk: Digest,
     permissions: Permissions,
 }
 
-/// The change of one file: from what is there to what shall be.
+/// The change of one file: its current content and its new content.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
-    /// From the root, without links.
+    /// Relative to the root, without links.
     pub(crate) path: PathBuf,
     pub(crate) before: Option<Present>,
     pub(crate) after: Option<Vec<u8>>,
-    /// The permissions of a new file, if it takes the place of another.
+    /// The permissions of a new file, if it replaces another one.
     like: Option<Permissions>,
 }
 
-/// Finds the place of a file that may be there or not; links are not followed.
+/// Resolves the path of a file that may not exist yet; links are not followed.
 pub(crate) fn place(root: &Root, asked: &str) -> Result<PathBuf, ToolError> {
     let path = root.relative(Path::new(asked));
     let (Some(name), folder) = (path.file_name(), path.parent().unwrap_or(Path::new(""))) else {
@@ -88,7 +89,7 @@ pub(crate) fn place(root: &Root, asked: &str) -> Result<PathBuf, ToolError> {
             show::quoted(asked)
         )));
     };
-    // What is not there yet has no links.
+    // A path that does not exist yet has no links.
     let known = folder
         .ancestors()
         .find_map(|known| Some((known, root.resolved(known)?)));
@@ -118,7 +119,7 @@ pub(crate) fn place(root: &Root, asked: &str) -> Result<PathBuf, ToolError> {
             .filter(|part| matches!(part, Component::Normal(_))),
     );
     found.push(name);
-    // What is changed is what was asked for and shown: a link may have come in between an approval and its call.
+    // The changed file must be the requested one: a link may have been created between an approval and its call.
     let is_link = root
         .dir()
         .symlink_metadata(&found)
@@ -152,7 +153,7 @@ pub(crate) fn place(root: &Root, asked: &str) -> Result<PathBuf, ToolError> {
     Ok(found)
 }
 
-/// The path as its parts say, whatever is a link.
+/// Normalizes the path without resolving links.
 fn plainly(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut plain, part| {
         match part {
@@ -164,7 +165,7 @@ fn plainly(path: &Path) -> PathBuf {
     })
 }
 
-/// The file as it is; `None` if there is none.
+/// Reads the file from the disk; `None` if it does not exist.
 pub(crate) fn present(root: &Root, path: &Path) -> Result<Option<Present>, ToolError> {
     let asked = show::path(path);
     let failed = |error: io::Error| root.refused(&asked, &error);
@@ -213,7 +214,7 @@ pub(crate) fn present(root: &Root, path: &Path) -> Result<Option<Present>, ToolE
     }))
 }
 
-/// The file as it is where somebody has it open, else on the disk; `None` if there is none.
+/// Reads the file from the program that has it open, else from the disk; `None` if it does not exist.
 pub(crate) fn current(files: &Files, path: &Path) -> Result<Option<Present>, ToolError> {
     let Some(found) = present(files.root(), path)? else {
         return Ok(None);
@@ -229,7 +230,7 @@ pub(crate) fn current(files: &Files, path: &Path) -> Result<Option<Present>, Too
 }
 
 impl Present {
-    /// Its permission bits.
+    /// Returns its permission bits.
     pub(crate) fn mode(&self) -> u32 {
         mode(&self.permissions)
     }
@@ -253,7 +254,7 @@ impl Change {
         }
     }
 
-    /// What the log is told of it, before it is done.
+    /// The record for the log, written before the change.
     pub(crate) fn told(&self, root: &Root) -> FileChange {
         let folders = self
             .path
@@ -272,7 +273,7 @@ impl Change {
         }
     }
 
-    /// False, and nothing is changed, if the file is not as it was looked at.
+    /// Writes the new content. Returns false, without a change, if the file differs from the checked state.
     fn write(&self, files: &Files) -> Result<bool, ToolError> {
         let failed = |error: io::Error| files.root().refused(&show::path(&self.path), &error);
         let was = self.before.as_ref().map(|it| &*it.bytes);
@@ -299,7 +300,7 @@ impl Change {
         .map_err(failed)
     }
 
-    /// False, and nothing is changed, if the file is not as it was written.
+    /// Restores the previous content. Returns false, without a change, if the file differs from the written state.
     fn back(&self, files: &Files) -> Result<bool, ToolError> {
         let failed = |error: io::Error| files.root().refused(&show::path(&self.path), &error);
         let was = self.before.as_ref().map(|before| &*before.bytes);
@@ -317,23 +318,23 @@ impl Change {
         turn(files.root().dir(), &self.path, after.as_ref(), before).map_err(failed)
     }
 
-    /// True if a text was written by somebody who has it open.
+    /// True if another program has the file open and wrote the text itself.
     fn is_lent(&self, files: &Files, was: &[u8], wanted: Option<&[u8]>) -> Result<bool, ToolError> {
         let text = wanted
             .and_then(plain)
             .filter(|_| files.texts().are_lent() && plain(was).is_some());
         let Some(text) = text else { return Ok(false) };
-        // The folder is made, and no part of it is a link.
+        // The directory is created, and no part of its path is a link.
         let made = parent(files.root().dir(), &self.path, true);
         made.map_err(|error| files.root().refused(&show::path(&self.path), &error))?;
         files.texts().write(&self.path, text)
     }
 }
 
-/// Does all of these changes, or none.
+/// Makes all of these changes, or none.
 ///
 /// # Errors
-/// If a file is not any more as it was looked at, or cannot be written. What was done is put back.
+/// If a file differs from its checked state, or cannot be written. Changes that were already made are undone.
 pub(crate) fn write_all(files: &Files, changes: &[Change]) -> Result<(), ToolError> {
     let root = files
         .path()
@@ -345,7 +346,8 @@ pub(crate) fn write_all(files: &Files, changes: &[Change]) -> Result<(), ToolErr
     for (at, change) in changes.iter().enumerate() {
         let shown = show::path(&change.path);
         let written = match unchanged(files, change) {
-            // Whoever writes between that look and this is seen too; the look spares them the sight of our text.
+            // A write between the check and the exchange is also detected; the check only avoids that readers see our
+            // text briefly.
             Ok(true) => change.write(files),
             other => other,
         };
@@ -385,7 +387,8 @@ fn unchanged(files: &Files, change: &Change) -> Result<bool, ToolError> {
     Ok(now.map(|it| it.digest) == change.before.as_ref().map(|it| it.digest.clone()))
 }
 
-/// Turns a file from what is expected into something else, or into nothing. False, and nothing is changed, if it is not as expected.
+/// Replaces the expected content of a file by other content, or deletes it. Returns false, without a change, if the
+/// content differs.
 pub(crate) fn turn(
     dir: &Dir,
     path: &Path,
@@ -408,7 +411,7 @@ pub(crate) fn turn(
     }
 }
 
-/// A name for a file beside its place, which no other has.
+/// Returns a unique name for a temporary file in the same directory.
 fn beside() -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     format!(
@@ -418,7 +421,7 @@ fn beside() -> String {
     )
 }
 
-/// Writes a file beside its place and moves it there, so that nobody ever sees half of it.
+/// Writes a temporary file and renames it to its destination, so that no reader sees a partial file.
 pub(crate) fn put(
     dir: &Dir,
     path: &Path,
@@ -428,7 +431,7 @@ pub(crate) fn put(
     placed(dir, path, bytes, permissions, |dir, beside, name| {
         let moved = dir.rename(beside, dir, name);
         if moved.is_err() {
-            // Nothing is lost with it.
+            // The temporary file contains nothing else.
             let _ = dir.remove_file(beside);
         }
         moved.map(|()| true)
@@ -436,7 +439,7 @@ pub(crate) fn put(
     .map(drop)
 }
 
-/// Writes a file beside its place, from where it is moved there or removed; that says which.
+/// Writes a temporary file, calls the closure to rename or remove it, and returns its result.
 fn placed(
     dir: &Dir,
     path: &Path,
@@ -449,7 +452,7 @@ fn placed(
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     if permissions.is_some() {
-        // What nobody else may read is not shown while it is written.
+        // The file stays private while it is written.
         close(&mut options);
     }
     let written = dir.open_with(&beside, &options).and_then(|mut file| {
@@ -465,7 +468,7 @@ fn placed(
         file.sync_all()
     });
     if let Err(error) = written {
-        // Nothing is lost with it.
+        // The temporary file contains nothing else.
         let _ = dir.remove_file(&beside);
         return Err(error);
     }
@@ -474,8 +477,8 @@ fn placed(
     Ok(is_placed)
 }
 
-/// Opens the folder of a file, no part of it through a link: a place was found without links, and one that is there now was
-/// put there since. Makes it if it should.
+/// Opens the parent directory of a file without following links: the resolved path had no links, so a link there is
+/// new. Creates the directory if `make` is set.
 fn parent<'p>(dir: &Dir, path: &'p Path, make: bool) -> io::Result<(Dir, &'p Path)> {
     let mut found = dir.try_clone()?;
     for part in path.parent().into_iter().flat_map(Path::components) {
@@ -494,7 +497,7 @@ fn parent<'p>(dir: &Dir, path: &'p Path, make: bool) -> io::Result<(Dir, &'p Pat
     Ok((found, path.file_name().map_or(path, Path::new)))
 }
 
-/// Gives a file the owner and the group of the one whose place it takes, where the system lets us; false if it did not.
+/// Sets the owner and the group of a file to the replaced file's, if the system permits it; false if it does not.
 #[cfg(unix)]
 fn own(file: &File, dir: &Dir, name: &Path) -> io::Result<bool> {
     use cap_std::fs::MetadataExt;
@@ -518,7 +521,7 @@ fn own(_: &File, _: &Dir, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Permissions that do not lend the rights of an owner: for a file that has another one now.
+/// Removes setuid and setgid: the file has another owner now.
 #[cfg(unix)]
 fn without_rights(permissions: Permissions) -> Permissions {
     use cap_std::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! The digest of a file's bytes, as logs and folders name it.
+//! The digest of a file's content, as it is used in logs and as a file name.
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ impl Digest {
         Self(text)
     }
 
-    /// The name of the file that keeps these bytes; none if this is no digest, as in a log that was made up.
+    /// The name of the file that stores this content; `None` if this is not a valid digest, as in a forged log.
     pub(crate) fn name(&self) -> Option<&str> {
         let is_one = self.0.len() == 64 && self.0.bytes().all(|it| it.is_ascii_hexdigit());
         is_one.then_some(self.0.as_str())

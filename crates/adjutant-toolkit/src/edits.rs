@@ -1,4 +1,4 @@
-//! Tools that change the files below one folder. The writing of a change is in `change.rs`.
+//! Tools that change the files below one directory. `change.rs` writes the changes.
 
 mod patch;
 mod replace;
@@ -20,23 +20,24 @@ use crate::{
     undo::Undo,
 };
 
-/// The largest number of bytes of a diff in a result.
+/// The maximum number of bytes of a diff in a result.
 const MAX_DIFF: usize = 16 * 1024;
-/// The largest number of files that one patch may change.
+/// The maximum number of files that one patch may change.
 const MAX_FILES: usize = 200;
 
 /// Tools that change the files of a [`Files`]: `write_file`, `edit_file`, `apply_patch`, `delete_file`, `move_file`.
 ///
-/// Nothing is written outside of the folder, in `.git`, in `.adjutant`, or through a link: only the named path is
+/// Nothing is written outside of the directory, in `.git`, in `.adjutant`, or through a link: only the named path is
 /// changed. An existing file must have been read in its current state, by `read_file` of the same `Files`, or in the
-/// conversation of the call by any process: changes by others are never overwritten, moved or deleted. Files are
-/// replaced as a whole, so that readers never see a partial one; permissions, line ends, byte order marks and UTF-16
-/// are kept. A file with several names keeps its old text under the others. 8 MiB at most.
+/// conversation of the call by any process: changes by other programs are never overwritten, moved or deleted. Files
+/// are replaced as a whole, so that readers never see a partial one; permissions, line ends, byte order marks and
+/// UTF-16 are kept. The other names of a file with several hard links keep the old text. The maximum size of a file is
+/// 8 MiB.
 #[derive(Debug, Clone)]
 pub struct Edits {
     files: Files,
     undo: Option<Undo>,
-    /// One change at a time: the checked file is the written one.
+    /// Serializes changes, so that the checked file is the written one.
     turn: Arc<Mutex<()>>,
 }
 
@@ -54,7 +55,7 @@ struct PlannedEdit {
 }
 
 impl Edits {
-    /// Changes the files of this folder.
+    /// Creates the tools for this directory.
     pub fn new(files: &Files) -> Self {
         Self {
             files: files.clone(),
@@ -63,7 +64,7 @@ impl Edits {
         }
     }
 
-    /// Saves the previous state of changed files, so that it can be restored.
+    /// Saves the previous content of changed files, so that it can be restored.
     #[must_use]
     pub fn undo(self, undo: Undo) -> Self {
         Self {
@@ -72,12 +73,12 @@ impl Edits {
         }
     }
 
-    /// The toolbox `edits`. Each change is noted in the log before it is done, as `file.changed`.
+    /// The toolbox `edits`. Each change is recorded in the log as `file.changed` before it is made.
     pub fn toolbox(&self) -> Tools {
         tools::all(self)
     }
 
-    /// Plans, keeps, notes and does.
+    /// Plans the edit, saves the previous content, records the change in the log, and makes it.
     async fn perform(
         &self,
         cx: &CallContext,
@@ -110,7 +111,7 @@ impl Edits {
         });
         let (plan, told) = planned.await?;
         for change in &told {
-            // Before it is done, so that a crash in between forgets nothing.
+            // Recorded before the change, so that a crash in between loses nothing.
             cx.note(CHANGED, json!(change)).await?;
         }
         let files = self.files.clone();
@@ -171,7 +172,7 @@ impl PlannedEdit {
 }
 
 impl Change {
-    /// The difference in the form of `diff -u`; empty for binary content.
+    /// Returns the diff in the format of `diff -u`; empty for binary content.
     fn differences(&self, diff: &mut String) {
         let text = |bytes: Option<&Vec<u8>>| match bytes {
             None => Some(String::new()),
@@ -213,14 +214,13 @@ impl Change {
 }
 
 impl KnownFiles {
-    /// Checks a file before it is changed. An existing one must be unchanged since it was read, if it must have been
-    /// read.
+    /// Checks a file before a change. If it must have been read, it must also be unchanged since then.
     fn before(&self, asked: &str, must: MustBe) -> Result<(PathBuf, Option<Present>), ToolError> {
         let path = place(self.files.root(), asked)?;
         let before = current(&self.files, &path)?;
         if let Some(before) = &before {
             let asked = show::quoted(asked);
-            // Another process may have continued the conversation since this one read the file, or read it instead.
+            // Another process may have read the file in this conversation after this process did.
             let told = || seen::told(self.conversation.as_ref()?, &path);
             let is_known = |digest: &Digest| *digest == before.digest;
             let seen = self.files.was_seen(&path);
@@ -247,7 +247,7 @@ impl KnownFiles {
 #[derive(Debug, Clone, Copy)]
 enum MustBe {
     Read,
-    /// `read_file` shows nothing else.
+    /// `read_file` can read only text files.
     ReadIfText,
     AsRead,
 }

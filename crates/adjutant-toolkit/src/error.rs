@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::Cause;
 
-/// The reason why a toolbox could not be made.
+/// The reason why a toolbox could not be created.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -17,7 +17,7 @@ pub struct Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The root is no directory, or cannot be opened: name another one.
+    /// The root is not a directory, or cannot be opened: use another one.
     Root,
     /// A rule or a mode is invalid: the message contains the line and the syntax.
     Rule,
@@ -58,7 +58,7 @@ impl Error {
         }
     }
 
-    /// Returns the time to wait before trying again; nothing here ever gives one.
+    /// Returns the time to wait before a retry; always `None`.
     pub fn retry_after(&self) -> Option<Duration> {
         None
     }

@@ -1,7 +1,7 @@
-//! A new file replaces another in one step that returns the previous one: a file that another process put there at
-//! the same moment is found, and put back.
+//! Replaces a file by a new one in one atomic step that returns the previous file. If another process replaced the file
+//! at the same moment, that version is found and restored.
 //!
-//! A process that has the old file open and writes to it at that moment is not detected: no system reports that.
+//! A write by a process that has the old file open at that moment is not detected; no system reports it.
 
 use std::{
     io::{self, Read},
@@ -16,26 +16,25 @@ use crate::{
     files::{MAX_FILE, open_regular},
 };
 
-/// The largest number of attempts to put back a file that others replace at the same time.
+/// The maximum number of attempts to restore a file that other processes replace at the same time.
 const ROUNDS: usize = 100;
 
-/// The way in which a name is given.
+/// The kind of a rename.
 #[derive(Debug, Clone, Copy)]
 enum Rename {
-    /// To a place where nothing is.
+    /// To a name that does not exist.
     New,
-    /// Both names are exchanged.
+    /// Exchanges both names.
     Exchange,
 }
 
-/// Moves a file, which is next to its destination under another name, to the destination if that has the expected
-/// content. Returns false, with the destination unchanged, if it has other content. The temporary file is gone
-/// afterwards.
+/// Renames a temporary file to its destination if the destination has the expected content. Returns false, with the
+/// destination unchanged, if it has other content. The temporary file is gone afterwards.
 ///
 /// If the system cannot do that in one step, the destination is checked first.
 ///
 /// # Errors
-/// If it cannot be moved. Files of others are never removed.
+/// If the rename fails. Files of other processes are never removed.
 pub(crate) fn take_place(
     dir: &Dir,
     beside: &Path,
@@ -69,13 +68,13 @@ pub(crate) fn take_place(
         Ok(()) => return settle(dir, (beside, own), name, expected),
     };
     if !matches!(placed, Ok(true)) {
-        // It is ours still.
+        // The temporary file is still ours.
         let _ = dir.remove_file(beside);
     }
     placed
 }
 
-/// Checks the file that was replaced. If it is not the expected one it is put back, and the file that this replaces
+/// Checks the replaced file. If its content is not the expected one, it is restored, and the file that this replaces
 /// should be ours.
 fn settle(
     dir: &Dir,
@@ -87,7 +86,8 @@ fn settle(
     if is(out.as_ref(), expected) {
         return dir.remove_file(beside).map(|()| true);
     }
-    // The known content of the destination: if another file is replaced there, it is newer, and is put back in turn.
+    // The known content of the destination: if the exchange returns another file, that file is newer and is restored in
+    // turn.
     let mut at_place = own;
     for _ in 0..ROUNDS {
         match rename(dir, beside, name, Rename::Exchange) {
@@ -109,7 +109,7 @@ fn settle(
 /// Removes the expected file. Returns false, with the file unchanged, if it has other content.
 ///
 /// # Errors
-/// If it cannot be moved. Files of others are never removed.
+/// If the rename fails. Files of other processes are never removed.
 pub(crate) fn take_out(
     dir: &Dir,
     beside: &Path,
@@ -149,11 +149,11 @@ fn kept(beside: &Path) -> io::Error {
     ))
 }
 
-/// The content under a name.
+/// The observed content of a name.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     id: (u64, u64),
-    /// `None` if it is not a regular file, or too large for a changed one.
+    /// `None` if it is not a regular file, or is larger than the limit for changed files.
     digest: Option<Digest>,
 }
 
@@ -196,7 +196,7 @@ fn rename(_: &Dir, _: &Path, _: &Path, _: Rename) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// True if the system, or what holds the files, has no such step.
+/// True if the system or the file system does not support such a rename.
 fn is_unable(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,6 +1,6 @@
-//! The tool `fetch`: a page of the web as text, from addresses that everybody has.
+//! The tool `fetch`: a web page as text, from public addresses.
 //!
-//! What an address may be is in `reach.rs`, how bytes become text in `fetch/page.rs` and `fetch/markdown.rs`.
+//! `reach.rs` decides which addresses are permitted; `fetch/page.rs` and `fetch/markdown.rs` convert bytes to text.
 
 mod markdown;
 mod page;
@@ -26,24 +26,25 @@ use crate::{
 };
 use page::Page;
 
-/// The largest number of characters of an address.
+/// The maximum number of characters of an address.
 const MAX_URL: usize = 4_000;
-/// The largest number of redirects that are followed.
+/// The maximum number of redirects that are followed.
 const MAX_HOPS: usize = 5;
-/// The largest number of bytes of a page that are read.
+/// The maximum number of bytes of a page that are read.
 const MAX_BODY: usize = 10 << 20;
-/// The largest number of bytes of text that one call shows.
+/// The maximum number of bytes of text that one call shows.
 const SHOWN: usize = 50_000;
-/// The largest number of bytes that are shown of a page that tells of an error.
+/// The maximum number of bytes of an error page in a result.
 const SHOWN_OF_ERROR: usize = 2_000;
-/// The time that a call has, all redirects included.
+/// The timeout of a call, including all redirects.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reads pages of the web: `http` and `https`, as Markdown or as the text that they are; cheap to clone.
+/// Fetches web pages over `http` and `https`, as Markdown or as plain text. Cheap to clone.
 ///
-/// Only hosts with public addresses are connected to: what is asked is the address that is connected to, at every redirect anew, in
-/// whatever form it is written. A proxy of the environment is not used, because it would resolve the names.
-/// No cookies, no credentials, no scripts; compressed answers are not asked for.
+/// Connects only to hosts with public addresses. The check applies to the address that is used for the connection,
+/// again for each redirect, and to every notation of an address. Proxies from the environment are not used, because
+/// they would resolve the names. No cookies, credentials or scripts are used, and compressed responses are not
+/// requested.
 #[derive(Debug, Clone, Default)]
 pub struct Fetch {
     allowed: Vec<String>,
@@ -51,7 +52,7 @@ pub struct Fetch {
     admits: Admits,
 }
 
-/// Decides about a host and a port before its name is resolved: the reason why it is not reached.
+/// Decides about a host and a port before the name is resolved; returns the reason if it is not permitted.
 #[derive(Clone, Default)]
 struct Admits(Option<Arc<AdmitHost>>);
 
@@ -64,28 +65,30 @@ impl std::fmt::Debug for Admits {
 }
 
 impl Fetch {
-    /// Pages of public addresses.
+    /// Fetches pages from public addresses.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Allows a host whatever its address: `localhost`, `10.0.0.7`, or `*.intern.example` for all names below it.
+    /// Permits a host with any address: `localhost`, `10.0.0.7`, or `*.intern.example` for all names below it.
     #[must_use]
     pub fn allow_private(mut self, host: impl Into<String>) -> Self {
         self.allowed.push(host.into().to_ascii_lowercase());
         self
     }
 
-    /// Follows redirects to other hosts only where these rules allow them; without rules, every public host is followed to.
+    /// Follows redirects to other hosts only if these rules allow them. Without rules, redirects to every public host
+    /// are followed.
     ///
-    /// What they do not allow is told to the model, which may ask for it by a call of its own.
+    /// A redirect that is not allowed is reported to the model, which can fetch it with another call.
     #[must_use]
     pub fn rules(mut self, rules: Rules) -> Self {
         self.rules = Some(rules);
         self
     }
 
-    /// Reaches only hosts and ports that this admits, at each redirect too. No name of another host is resolved.
+    /// Restricts hosts and ports to those that this function admits, also for each redirect. Other names are not
+    /// resolved.
     #[must_use]
     pub fn admit(
         mut self,
@@ -131,10 +134,10 @@ struct FetchPage {
     admits: Admits,
 }
 
-/// What a request came to.
+/// The result of a request.
 enum Fetched {
     Answer(Url, Response),
-    /// A redirect that is not followed: where to, and why not.
+    /// A redirect that was not followed: its target, and the reason.
     Elsewhere(Url, Arc<str>),
 }
 
@@ -215,7 +218,7 @@ impl FetchPage {
         shown(&url, &page, args.start, (size, is_whole))
     }
 
-    /// Asks for a page, and for those that it redirects to.
+    /// Fetches a page, following redirects.
     async fn get(&self, mut url: Url) -> Result<Fetched, ToolError> {
         let client = self.client().map_err(|cause| {
             ToolError::failed("cannot create the HTTP client").with_source(cause)
@@ -254,7 +257,7 @@ impl FetchPage {
         )))
     }
 
-    /// Fails where an address is not to be asked; names are judged again when they are resolved.
+    /// Fails if an address is not permitted. Names are checked again when they are resolved.
     fn judge(&self, url: &Url) -> Result<(), ToolError> {
         let refused = |why: &str| {
             let hint = "hint: an address begins with http:// or https:// and holds no credentials";
@@ -270,7 +273,7 @@ impl FetchPage {
             return refused("an address with credentials is not asked");
         }
         let host = url.host_str().unwrap_or_default();
-        // The parser has made every form of a number one of these two.
+        // The URL parser has normalized every notation of an address to one of these two.
         let plain = host.trim_start_matches('[').trim_end_matches(']');
         if let Some(admits) = &self.admits.0 {
             let port = url.port_or_known_default().unwrap_or_default();
@@ -309,7 +312,7 @@ fn parsed(text: &str) -> Result<Url, ToolError> {
     })
 }
 
-/// The part of a page that one call shows.
+/// Returns the part of a page for one call.
 fn shown(
     url: &Url,
     page: &Page,
@@ -352,7 +355,7 @@ fn shown(
     })
 }
 
-/// Why a request failed, with what lies below it.
+/// Returns the error for a failed request, including its causes.
 fn failed(url: &Url, error: reqwest::Error) -> ToolError {
     let (mut cause, mut why) = (error.source(), None);
     while let Some(below) = cause {

@@ -1,4 +1,4 @@
-//! Read-only tools for the files below one folder. The permitted paths are decided only in `root.rs`.
+//! Read-only tools for the files below one directory. `root.rs` decides which paths are permitted.
 
 pub(crate) mod copy;
 mod glob;
@@ -37,27 +37,27 @@ use seen::Seen;
 pub use texts::TextFiles;
 use texts::Texts;
 
-/// The largest number of bytes of a file that may be changed.
+/// The maximum number of bytes of a file that may be changed.
 pub(crate) const MAX_FILE: u64 = 8 * 1024 * 1024;
 
-/// A folder whose files may be listed, read and searched, and which nothing leads out of; cheap to clone.
+/// A directory whose files can be listed, read and searched, without access to anything outside. Cheap to clone.
 ///
-/// Every path is opened relative to a handle of the folder: `..`, absolute paths and links that lead out are refused,
-/// also if a link is created while a tool works. Links that stay inside are followed when named, never while walking.
-/// Paths that `.gitignore` and `.ignore` name, and hidden files, are omitted from lists and searches. `.git` is
-/// always hidden, and so is `.adjutant/run`, which contains agents and their access tokens.
+/// Every path is opened relative to a handle of the directory: `..`, absolute paths and links that lead out are
+/// refused, even if a link is created while a tool runs. Links that stay inside are followed when named, never while
+/// walking. Paths that `.gitignore` and `.ignore` name, and hidden files, are omitted from lists and searches. `.git`
+/// is always hidden, and so is `.adjutant/run`, which contains agents and their access tokens.
 #[derive(Debug, Clone)]
 pub struct Files {
     root: Root,
-    /// The folder, without links.
+    /// The absolute path of the directory, without links.
     path: PathBuf,
-    /// The files that were read, as they were; shared by clones.
+    /// The states of the files that were read; shared by clones.
     seen: Seen,
     texts: Texts,
 }
 
 impl Files {
-    /// The files below a folder.
+    /// The files below a directory.
     ///
     /// # Errors
     /// `Root` if it is no directory, or cannot be opened.
@@ -78,10 +78,10 @@ impl Files {
         })
     }
 
-    /// Hides this folder and everything below it; no effect if it is not below the root.
+    /// Hides this directory and everything below it; no effect if it is outside the root.
     ///
     /// # Errors
-    /// `Root` if it cannot be found, or if the root is in it: nothing would be left.
+    /// `Root` if it cannot be found, or if it contains the root.
     pub fn without(self, folder: impl AsRef<Path>) -> Result<Self, Error> {
         let folder = folder.as_ref();
         let found = folder.canonicalize().map_err(|error| {
@@ -104,7 +104,7 @@ impl Files {
         })
     }
 
-    /// Reads and writes texts in the program that has them open, such as an editor: its unsaved changes count as the
+    /// Reads and writes texts in the program that has them open, such as an editor. Its unsaved changes count as the
     /// content.
     #[must_use]
     pub fn lent_by(self, texts: Arc<dyn TextFiles>) -> Self {
@@ -130,17 +130,17 @@ impl Files {
         &self.root
     }
 
-    /// The folder, without links.
+    /// Returns the absolute path of the directory, without links.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The programs with open texts.
+    /// Returns the programs with open files.
     pub(crate) fn texts(&self) -> &Texts {
         &self.texts
     }
 
-    /// The same, for a call that may be stopped.
+    /// Returns the files for a call that may be stopped.
     pub(crate) fn during(self, stop: &Cancel) -> Self {
         Self {
             texts: self.texts.during(stop),
@@ -148,12 +148,12 @@ impl Files {
         }
     }
 
-    /// A file was read or written, or is gone.
+    /// Records the state of a file that was read or written; `None` if it was deleted.
     pub(crate) fn seen(&self, path: PathBuf, digest: Option<Digest>) {
         self.seen.note(path, digest);
     }
 
-    /// The file as it was when it was read last.
+    /// Returns the last known state of a file.
     pub(crate) fn was_seen(&self, path: &Path) -> Option<Digest> {
         self.seen.digest(path)
     }

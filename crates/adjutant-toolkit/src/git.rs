@@ -1,4 +1,4 @@
-//! Read-only tools for a repository: `git_status`, `git_diff` and `git_log`, by the program git in the sandbox.
+//! Read-only tools for a repository: `git_status`, `git_diff` and `git_log`. They run git in the sandbox.
 
 use std::{
     ffi::OsString,
@@ -20,15 +20,15 @@ use crate::{
     shell,
 };
 
-/// The largest number of bytes of git's output in a result.
+/// The maximum number of bytes of git's output in a result.
 const SHOWN: usize = 64 << 10;
-/// The time that git has.
+/// The timeout of git.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The default number of commits in a result, and the maximum.
 const COMMITS: (u32, u32) = (20, 200);
-/// The settings by which a repository names programs that change compared files.
+/// The settings with which a repository names programs that filter compared files.
 const FILTERS: &str = "^filter\\.";
-/// Settings that override those of the repository, which can name programs that git runs.
+/// Settings that override the repository's settings, which can name programs that git runs.
 const SETTINGS: [&str; 8] = [
     "color.ui=never",
     "status.relativePaths=true",
@@ -40,9 +40,9 @@ const SETTINGS: [&str; 8] = [
     "safe.directory=*",
 ];
 
-/// Read-only tools for the git repository of a folder; cheap to clone.
+/// Read-only tools for the git repository of a directory. Cheap to clone.
 ///
-/// git runs in the sandbox, may read the folder and change nothing, and runs no program that the repository names.
+/// git runs in the sandbox, with read access to the directory only, and starts no program that the repository names.
 #[derive(Debug, Clone)]
 pub struct Git {
     root: PathBuf,
@@ -50,10 +50,10 @@ pub struct Git {
 }
 
 impl Git {
-    /// The repository of this folder.
+    /// The repository of this directory.
     ///
     /// # Errors
-    /// `Root` if it is no directory.
+    /// `Root` if it is not a directory.
     pub fn new(root: impl AsRef<Path>, sandbox: Sandbox) -> Result<Self, Error> {
         Ok(Self {
             root: shell::found(root.as_ref())?,
@@ -69,7 +69,7 @@ impl Git {
             .tool(GitLog(self.clone()))
     }
 
-    /// Runs git without the filters that the repository names: status and differences would run their programs.
+    /// Runs git without the filters of the repository: status and diff would run their programs.
     async fn run(&self, cx: &CallContext, words: Vec<OsString>) -> Result<CallResult, ToolError> {
         #[cfg(target_os = "linux")]
         if crate::sandbox::repository::Repository::find(&self.root).is_none() {
@@ -85,7 +85,7 @@ impl Git {
             .split(|byte| *byte == 0)
             .filter(|name| !name.is_empty())
         {
-            // A name with such a sign cannot be set on a command line.
+            // A filter whose name contains `=` cannot be overridden on a command line.
             if name.contains(&b'=') || dropped > 0 {
                 return Err(ToolError::failed(
                     "the repository names filters that cannot be switched off",
@@ -129,7 +129,8 @@ impl Git {
         }
     }
 
-    /// Returns the exit of git, its output, and the number of omitted bytes; `is_split` leaves out its errors.
+    /// Returns the exit of git, its output, and the number of omitted bytes. With `is_split`, the output does not
+    /// include standard error.
     async fn output(
         &self,
         cx: &CallContext,
@@ -315,7 +316,7 @@ impl Tool for GitLog {
     }
 }
 
-/// Adds a revision and a path, neither of which can be an option.
+/// Adds a revision and a path; neither can be parsed as an option.
 fn with(
     mut words: Vec<OsString>,
     revision: Option<String>,

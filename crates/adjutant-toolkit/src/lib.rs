@@ -1,4 +1,4 @@
-//! Ready tools for agents: files inside a folder that they cannot leave, and commands and git in a sandbox.
+//! Ready tools for agents: files inside a directory that they cannot leave, and commands and git in a sandbox.
 
 #![doc = include_str!("../README.md")]
 

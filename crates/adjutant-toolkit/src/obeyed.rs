@@ -1,4 +1,4 @@
-//! Files that other programs obey unasked: a change of one makes an editor, a shell or a build tool run something later.
+//! Files that other programs read automatically: a change makes an editor, a shell or a build tool run something later.
 
 use std::{
     collections::BTreeSet,
@@ -6,8 +6,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Their paths, from the directory that they are in. A `*` at the end of a name matches any rest of it; a path that is a
-/// directory covers everything below it.
+/// Their paths, relative to any directory. A `*` at the end of a name matches any rest of it; a directory includes
+/// everything below it.
 pub(crate) const OBEYED: [&str; 30] = [
     ".git",
     ".adjutant",
@@ -41,7 +41,8 @@ pub(crate) const OBEYED: [&str; 30] = [
     "SKILL.md",
 ];
 
-/// True if other programs obey a file at this path, in whatever directory it begins; names differ in case on some disks.
+/// True if other programs read a file at this path automatically, below any directory. Case is ignored, because some
+/// file systems ignore it.
 pub(crate) fn is_obeyed(path: &Path) -> bool {
     let parts: Vec<String> = path
         .components()
@@ -63,10 +64,11 @@ pub(crate) fn is_obeyed(path: &Path) -> bool {
     })
 }
 
-/// The changes of such files by the file tools of this program: a command that runs meanwhile is not their author.
+/// The changes of such files by the file tools of this process, so that they are not attributed to a concurrent
+/// command.
 static ALLOWED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Notes that a file tool changes a file, if other programs obey it.
+/// Records that a file tool changes such a file.
 pub(crate) fn allow(path: PathBuf) {
     if is_obeyed(&path) {
         allowed().insert(path);
@@ -83,7 +85,7 @@ pub(crate) fn is_allowed(path: &Path) -> bool {
     first.is_some_and(|first| first.starts_with(path))
 }
 
-/// Forgets the changes below a root: they are part of the tree that the next command starts with.
+/// Forgets the changes below a root: they belong to the state before the next command.
 #[cfg_attr(
     not(all(feature = "shell", target_os = "linux")),
     allow(dead_code, reason = "only a sandbox asks")

@@ -1,4 +1,4 @@
-//! The tool `update_plan`: a list of steps that is displayed, and kept in the log of the run.
+//! The tool `update_plan`: a list of steps that is displayed and stored in the log of the run.
 
 use adjutant_llm::{CallResult, Content};
 use adjutant_tool::{
@@ -10,22 +10,22 @@ use serde_json::json;
 
 use crate::files::{show, work};
 
-/// The largest number of steps of a plan.
+/// The maximum number of steps of a plan.
 const MAX_STEPS: usize = 50;
-/// The largest number of characters of a step; all steps together stay below the limit of a note.
+/// The maximum number of characters of a step; all steps together stay below the limit of a note.
 const MAX_STEP: usize = 300;
-/// The kind of the note that keeps a plan.
+/// The kind of the note that contains a plan.
 const KIND: &str = "plan";
 
-/// A list of steps that an agent makes and works through, visible to observers.
+/// A list of steps that an agent writes and works through, visible to observers.
 ///
-/// Each call replaces the list. It is reported as progress, with the steps as details, and written to the log as the
-/// note `plan`; the newest note is the plan. There is no other state.
+/// Each call replaces the list. It is emitted as progress, with the steps as details, and recorded in the log as the
+/// note `plan`; the latest note is the plan. There is no other state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Plan {}
 
 impl Plan {
-    /// A plan without steps.
+    /// Creates an empty plan.
     pub fn new() -> Self {
         Self::default()
     }
@@ -74,7 +74,7 @@ impl Tool for UpdatePlan {
 
     fn spec(&self) -> ToolSpec {
         let spec = work::spec::<Args>("update_plan");
-        // One after another: the newest note is the plan.
+        // Calls run one after another, because the latest note is the plan.
         let hints = ToolHints {
             destructive: Some(false),
             idempotent: Some(true),
@@ -133,7 +133,7 @@ impl Args {
         Ok(())
     }
 
-    /// A line for each step, for people.
+    /// Formats a line for each step, for people.
     fn shown(&self) -> String {
         let line = |step: &Step| format!("{} {}", step.status.mark(), step.text);
         self.steps.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -1,10 +1,10 @@
-//! Public addresses: all others belong to this machine, to local networks, or are unassigned.
+//! Public addresses: all others belong to this machine or to local networks, or are unassigned.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The networks of version 4 that are not everybody's: the first address and the bits that count.
+/// The IPv4 networks that are not public: the first address and the prefix length.
 ///
-/// Source: the IANA registry of special-purpose addresses of version 4, and RFC 5771 for multicast.
+/// Source: the IANA IPv4 special-purpose address registry, and RFC 5771 for multicast.
 const V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -22,9 +22,9 @@ const V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(224, 0, 0, 0), 4),
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
-/// The networks below 2000::/3 that are not public; all addresses outside of it are not public either.
+/// The networks below 2000::/3 that are not public; all addresses outside of 2000::/3 are not public either.
 ///
-/// Source: the IANA registry of special-purpose addresses of version 6; 2002::/16 would lead to any address of version 4.
+/// Source: the IANA IPv6 special-purpose address registry. 2002::/16 would lead to any IPv4 address.
 const V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
@@ -34,7 +34,7 @@ const V6: [(Ipv6Addr, u32); 4] = [
 /// The prefix of IPv4 addresses in IPv6-only networks (RFC 6052).
 const NAT64: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
 
-/// True if an address is everybody's.
+/// True if an address is public.
 pub fn is_public(address: IpAddr) -> bool {
     let within = |address: u128, network: u128, bits: u32| (address ^ network) >> (128 - bits) == 0;
     match address {

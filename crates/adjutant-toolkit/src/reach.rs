@@ -1,5 +1,5 @@
-//! How external servers are reached, both pages and MCP and A2A servers: one client, one TLS, and the permitted
-//! addresses of a name. Models are called by the driver of `adjutant-providers`.
+//! The HTTP client for web pages and for external MCP and A2A servers: one client, one TLS configuration, and the
+//! permitted addresses of a name. Models are called by the driver of `adjutant-providers`.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -18,17 +18,18 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use crate::{public::is_public, rules::fits_host};
 
-/// The time to connect.
+/// The timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A client that follows nothing, sends nothing twice and keeps no connection: those belong to the runtime that made them.
+/// A client that follows no redirects, repeats no request, and keeps no connections, because connections belong to the
+/// runtime that created them.
 ///
 /// # Errors
-/// If there is no TLS.
+/// If TLS cannot be initialized.
 pub fn builder() -> Result<ClientBuilder, Cause> {
     static TLS: OnceLock<Result<ClientConfig, Cause>> = OnceLock::new();
     let tls = || {
-        // A program may have chosen another provider for all of its TLS.
+        // A program may have installed another provider for all of its TLS.
         let chosen = CryptoProvider::get_default().cloned();
         let crypto = chosen.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
         let config =
@@ -46,13 +47,13 @@ pub fn builder() -> Result<ClientBuilder, Cause> {
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
-        // A server may close an answered connection without notice, and requests are not repeated.
+        // A server may close an idle connection without notice, and requests are not repeated.
         .pool_max_idle_per_host(0)
         .user_agent(concat!("adjutant/", env!("CARGO_PKG_VERSION")));
     Ok(builder)
 }
 
-/// Without the environment's proxy where a server is on this machine.
+/// Ignores the proxies of the environment if a server is on this machine.
 pub fn direct(builder: ClientBuilder, server: &Url) -> ClientBuilder {
     let host = server.host_str().unwrap_or_default();
     let is_here = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
@@ -62,16 +63,16 @@ pub fn direct(builder: ClientBuilder, server: &Url) -> ClientBuilder {
     if is_here { builder.no_proxy() } else { builder }
 }
 
-/// Resolves names to public addresses only; the connection uses the returned addresses.
+/// Resolves names to public addresses only. The connection uses the returned addresses.
 #[derive(Debug, Clone)]
 pub struct PublicOnly {
-    /// The hosts that may have any address, or `*.` and a parent domain.
+    /// The hosts that may have any address; `*.` and a parent domain matches all names below it.
     pub allowed: Arc<[String]>,
     /// The hint for an address that is not public.
     pub hint: &'static str,
 }
 
-/// A host that has an address which is not everybody's.
+/// The error for a host whose address is not public.
 #[derive(Debug, thiserror::Error)]
 #[error("`{host}` is at {address}, an address that is not public; hint: {hint}")]
 pub struct PrivateAddress {
@@ -81,7 +82,7 @@ pub struct PrivateAddress {
 }
 
 impl PublicOnly {
-    /// Fails if a host that may not has an address that is not everybody's.
+    /// Fails if the address is not public, unless the host may have any address.
     ///
     /// # Errors
     /// The location of the error.
@@ -103,7 +104,8 @@ impl Resolve for PublicOnly {
         Box::pin(async move {
             let host = name.as_str();
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
-            // One bad address spoils the name: who gives both kinds tries out which one is taken.
+            // One private address makes the name invalid: a name with both kinds may be an attempt to get the private
+            // one used.
             found.iter().try_for_each(|at| this.judge(host, at.ip()))?;
             Ok(Box::new(found.into_iter()) as Addrs)
         })

@@ -1,6 +1,6 @@
-//! Rules: which calls run by themselves, which wait for someone's word, and which never run.
+//! Rules that decide which calls run without approval, which need an approval, and which are denied.
 //!
-//! What a command line holds is read in `rules/line.rs`, what a call is about in `rules/about.rs`.
+//! `rules/line.rs` parses command lines, `rules/about.rs` determines the files, hosts and commands of a call.
 
 mod about;
 mod harmless;
@@ -31,38 +31,40 @@ pub(crate) use pattern::fits_host;
 pub use pattern::{Decision, Rule};
 use pattern::{Paths, Subject};
 
-/// The largest number of rules.
+/// The maximum number of rules.
 const MAX_RULES: usize = 1_000;
-/// The kind of the note that tells of rules which were added.
+/// The kind of the note about rules that were added.
 const ADDED: &str = "rules.added";
-/// The longest part of a call that a question shows, in characters.
+/// The maximum number of characters of a call in an approval request.
 const MAX_SHOWN: usize = 2_000;
 
-/// How much runs by itself, where no rule says anything.
+/// The decision on calls that no rule matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccessMode {
-    /// What only looks; everything else is denied, whatever is allowed.
+    /// Read-only calls run; all others are denied, even if a rule allows them.
     Plan,
-    /// What only looks; everything else asks.
+    /// Read-only calls run; all others need an approval.
     #[default]
     Ask,
-    /// Changes of files inside the root too; commands and addresses ask.
+    /// Changes of files inside the root also run; commands and addresses need an approval.
     Edits,
-    /// Everything: for agents in a sandbox.
+    /// All calls run: for agents in a sandbox.
     All,
 }
 
-/// Which calls run, which ask, and which are denied, by tool *and* arguments; clones share what is added.
+/// Decides which calls run, need an approval, or are denied, by tool *and* arguments. Clones share the rules.
 ///
-/// A rule is `allow`, `ask` or `deny` with what it is about: `shell(git log *)`, `edit(src/**)`, `read(secrets/*)`,
-/// `fetch(*.example.org)`, or the name of a tool. `write(src/a.rs)` and `delete(src/a.rs)` are about file tools that do just that,
-/// and `allow call(TOOL {ARGUMENTS})` about one call. Deny goes before ask, ask before allow, whatever their order; where no
-/// rule fits, the [`AccessMode`] decides. A command line is read as a shell reads it, and **every** simple command of it must
-/// be allowed, and every file that it writes to; a line that cannot be read plainly asks. A denied command is found in
-/// lists, pipes, substitutions, behind `sudo`, `xargs`, `bash -c` and the like, and in any folder.
+/// A rule is `allow`, `ask` or `deny` and a pattern: `shell(git log *)`, `edit(src/**)`, `read(secrets/*)`,
+/// `fetch(*.example.org)`, or the name of a tool. `write(src/a.rs)` and `delete(src/a.rs)` match file tools that do
+/// just that, and `allow call(TOOL {ARGUMENTS})` matches one call. Deny takes precedence over ask, and ask over allow,
+/// in any order. If no rule matches, the [`AccessMode`] decides. A command line is parsed as a shell parses it.
+/// **Every** simple command and every file that it writes to must be allowed. A line with unsupported syntax needs an
+/// approval. A denied command is found in lists, pipes and substitutions, after `sudo`, `xargs`, `bash -c` and similar
+/// commands, and in any directory.
 ///
-/// Rules are a wish about plain calls, not a wall: an allowed program may do anything. The wall is the sandbox.
+/// Rules only sort plain calls; they are not a security boundary: an allowed program may do anything. The sandbox is
+/// the boundary.
 #[derive(Clone)]
 pub struct Rules {
     root: Arc<PathBuf>,
@@ -73,7 +75,7 @@ pub struct Rules {
 struct State {
     mode: AccessMode,
     rules: Vec<Rule>,
-    /// Rules that were added and are in no log yet.
+    /// Added rules that are not recorded in a log yet.
     unnoted: Vec<Rule>,
     /// True if commands run in a sandbox.
     has_sandbox: bool,
@@ -82,24 +84,24 @@ struct State {
 /// The extent of an approval that lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasting {
-    /// Just this call: the rules in `always` of the question's data.
+    /// Just this call: the rules in `always` of the request's data.
     Call,
-    /// Calls that begin like this one: the rule in `prefix` of the request's data.
+    /// Calls with the same beginning: the rule in `prefix` of the request's data.
     Prefix,
 }
 
-/// The decision about a call, with why.
+/// The decision on a call, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ruling {
     /// The decision.
     pub decision: Decision,
-    /// Why: the rule or the mode, and the part of the call that it is about.
+    /// The reason: the rule or the mode, and the matching part of the call.
     pub why: Arc<str>,
 }
 
 impl Rules {
-    /// No rules, in mode [`AccessMode::Ask`], for calls of tools that work in this folder.
+    /// Creates an empty set of rules with mode [`AccessMode::Ask`], for tools that work in this directory.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self {
             root: Arc::new(root.into()),
@@ -114,8 +116,8 @@ impl Rules {
         self
     }
 
-    /// Says that commands run in a sandbox, for all clones: there the harmless ones need no approval, and rules for the first
-    /// words of a command can be offered.
+    /// Declares that commands run in a sandbox, for all clones. Then harmless commands need no approval, and rules for
+    /// the first words of a command can be offered.
     #[must_use]
     pub fn in_sandbox(self, has_sandbox: bool) -> Self {
         self.write().has_sandbox = has_sandbox;
@@ -132,10 +134,11 @@ impl Rules {
         self.read().mode
     }
 
-    /// Adds the rules of a text, one on a line; `#` begins a comment line. `from` names the text.
+    /// Adds the rules of a text, one per line; `#` starts a comment line. `from` names the text.
     ///
     /// # Errors
-    /// `Rule` if a line is no rule, with its number, or if there would be more than 1,000; none is added then.
+    /// `Rule` with the line number if a line is invalid, or if there would be more than 1,000 rules; no rule is added
+    /// then.
     pub fn with(self, text: &str, from: &str) -> Result<Self, Error> {
         let mut rules = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -156,7 +159,7 @@ impl Rules {
     /// Adds rules, from the next call on.
     ///
     /// # Errors
-    /// `Rule` if there would be more than 1,000; none is added then.
+    /// `Rule` if there would be more than 1,000 rules; no rule is added then.
     pub fn add(&self, rules: impl IntoIterator<Item = Rule>) -> Result<(), Error> {
         let mut state = self.write();
         let rules: Vec<Rule> = rules.into_iter().collect();
@@ -178,27 +181,28 @@ impl Rules {
     /// Allows just this call from now on. Returns the added rules, as displayed in the approval
     /// request of the call; none if no rule can describe exactly this call. The next call notes them in its log as `rules.added`.
     ///
-    /// For a file tool a rule names the kind of the change and the path. For every other tool it holds all arguments: of a
-    /// command the line or the words and the directory, with symbolic links resolved.
+    /// For a file tool, a rule contains the kind of the change and the path. For every other tool it contains all
+    /// arguments: for a command the line or the words and the directory, with symbolic links resolved.
     ///
     /// # Errors
-    /// `Rule` if there would be more than 1,000.
+    /// `Rule` if there would be more than 1,000 rules.
     pub fn always(&self, spec: &ToolSpec, args: &Value) -> Result<Vec<Rule>, Error> {
         let rules = About::new(spec, args, &self.root).exact();
         self.learn(rules.unwrap_or_default(), "a person, in this session")
     }
 
-    /// The rule that allows what begins like this call: a command by its first words, a page by its host, another tool by its
-    /// name. `None` if an argument may be a program or code, and without a sandbox.
+    /// Returns the rule that allows calls with the same beginning: a command by its first words, a page by its host,
+    /// another tool by its name. `None` if an argument may be a program or code, and without a sandbox.
     pub fn prefix(&self, spec: &ToolSpec, args: &Value) -> Option<Rule> {
         let about = About::new(spec, args, &self.root);
         self.read().has_sandbox.then(|| about.prefix()).flatten()
     }
 
-    /// Adds the rules that the question of a call showed, and that a person agreed to; none if it showed others or none.
+    /// Adds the rules that the approval request of a call displayed and that the user approved. Adds nothing if the
+    /// request displayed other rules or none.
     ///
     /// # Errors
-    /// `Rule` if there would be more than 1,000.
+    /// `Rule` if there would be more than 1,000 rules.
     pub fn agree(
         &self,
         spec: &ToolSpec,
@@ -225,10 +229,10 @@ impl Rules {
         }
     }
 
-    /// Adds rules that a person agreed to, unless they exist already. The next call records them in its log.
+    /// Adds rules that the user approved, unless they exist already. The next call records them in its log.
     ///
     /// # Errors
-    /// `Rule` if there would be more than 1,000.
+    /// `Rule` if there would be more than 1,000 rules.
     pub fn learn(&self, rules: Vec<Rule>, from: &str) -> Result<Vec<Rule>, Error> {
         let known: Vec<String> = self.read().rules.iter().map(Rule::to_string).collect();
         let rules = rules.into_iter().map(|rule| rule.said(from));
@@ -240,9 +244,9 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Adds the rules that a note of an earlier run of the session tells of; says whether it was such a note.
+    /// Adds the rules that a note of an earlier run of the session contains; returns whether it was such a note.
     ///
-    /// Only for the notes of a log of one's own: one that came from somebody else would allow what it likes.
+    /// Use it only for notes of your own log: a log from another author could allow any call.
     pub fn restore(&self, kind: &str, data: &Value) -> bool {
         if kind != ADDED {
             return false;
@@ -257,17 +261,17 @@ impl Rules {
         self.add(rules.collect::<Vec<_>>()).is_ok()
     }
 
-    /// True if a tool whose name begins so might be taken for one that rules know by its name, as `read_` and `run_`.
+    /// True if a tool name with this prefix might be mistaken for a built-in tool, such as `read_` and `run_`.
     pub fn knows_prefix(prefix: &str) -> bool {
         about::names().any(|name| name.starts_with(prefix))
     }
 
-    /// Puts these rules before the calls of a toolbox.
+    /// Applies these rules to the calls of a toolbox.
     pub fn over<T: Toolbox>(&self, toolbox: T) -> impl Toolbox + use<T> {
         toolbox.guard(Arc::new(self.clone()))
     }
 
-    /// Decides about a call.
+    /// Decides on a call.
     pub fn decide(&self, spec: &ToolSpec, args: &Value) -> Ruling {
         let (state, about) = (self.read(), About::new(spec, args, &self.root));
         let tool = spec.name().as_str();
@@ -304,7 +308,8 @@ impl Rules {
         if let Some(rule) = named(Decision::Ask) {
             return Ruling::by(rule, tool);
         }
-        // No rule and no mode allows a command to change what other programs obey: a person does, each time.
+        // No rule and no mode allows a command to change files that other programs read automatically: the user
+        // approves each such call.
         if about.class == Class::Runs && args["writes"].as_array().is_some_and(|it| !it.is_empty())
         {
             return Ruling {
@@ -374,7 +379,7 @@ impl Guard for Rules {
         let is_asked = ruling.decision == Decision::Ask && about.is_malformed().is_none();
         is_asked.then(|| {
             let mut why = ruling.why.to_string();
-            // What the others do is known here.
+            // The effects of the other classes are known here.
             if about.class == Class::Other {
                 why.extend(spec.remarks().map(|remarks| format!("; {remarks}")));
             }
@@ -406,7 +411,7 @@ impl Guard for Rules {
                 break;
             };
             cx.note(ADDED, json!({ "rules": [rule] })).await?;
-            // Only now: a call that is given up in between leaves it to the next one.
+            // Recorded only now: if the call is dropped before, the next call records the rule.
             self.write().unnoted.retain(|it| it.to_string() != rule);
         }
         let about = About::new(spec, args, &self.root);
@@ -418,7 +423,7 @@ impl Guard for Rules {
             && let Some(admission) = cx.get::<CallAdmission>()
         {
             let is_same = admission.asked.as_ref().is_some_and(|ask| {
-                // An approval request of another guard displays no targets.
+                // An approval request of another guard does not display the targets of links.
                 let (shown, now) = (&ask.data["leads_to"], about.targets());
                 ask.data["why"].is_null()
                     || *shown == json!(now)
@@ -443,19 +448,19 @@ impl Guard for Rules {
     }
 }
 
-/// A part of a call that a rule may be about.
+/// A part of a call that a rule can match.
 enum Part<'a> {
     Command(&'a Simple),
     Edit(&'a Edit),
-    /// A file from the root; `None` if it is not in it.
+    /// A file, relative to the root; `None` if it is outside.
     Read(Option<&'a PathBuf>),
-    /// A host; `None` if it is not told plainly.
+    /// A host; `None` if it is not written plainly.
     Host(Option<&'a str>),
     Tool(&'a str),
 }
 
-/// True if a rule is about a file. A file outside the root is never allowed, and rules for all files deny it. A file that other
-/// programs obey is allowed only by a rule with its name.
+/// True if a rule matches a file. A file outside the root is never allowed, and deny rules for all files match it. A
+/// file that other programs read automatically is allowed only by a rule with its exact path.
 fn fits_path(decision: Decision, paths: &Paths, path: Option<&PathBuf>) -> bool {
     let is_all = paths.are_all();
     match path {
@@ -465,7 +470,7 @@ fn fits_path(decision: Decision, paths: &Paths, path: Option<&PathBuf>) -> bool 
     }
 }
 
-/// True if a command only reads, so that it runs with its root read-only.
+/// True if a command only reads, so that it can run with a read-only root.
 #[cfg(all(feature = "shell", unix))]
 pub(crate) fn is_harmless(
     command: Option<&str>,
@@ -488,7 +493,7 @@ impl State {
             .find(|rule| rule.decision == decision && fits(&rule.subject))
     }
 
-    /// The rule of this decision that is about a part.
+    /// Returns the rule with this decision that matches a part.
     fn fitting(&self, decision: Decision, part: &Part<'_>) -> Option<&Rule> {
         self.find(decision, |subject| match (subject, part) {
             (Subject::Shell(words), Part::Command(command)) => match decision {
@@ -501,7 +506,7 @@ impl State {
             }
             (Subject::Read(paths), Part::Read(path)) => fits_path(decision, paths, *path),
             (Subject::Fetch(pattern), Part::Host(Some(host))) => fits_host(pattern, host),
-            // It may be any host.
+            // It can be any host.
             (Subject::Fetch(_), Part::Host(None)) => decision != Decision::Allow,
             (Subject::Tool(name), Part::Tool(tool)) => **name == **tool,
             _ => false,
@@ -533,10 +538,10 @@ impl State {
             .map(|rule| Ruling::by(rule, &part.to_string()))
     }
 
-    /// True if a part runs by itself: by a rule, or by the mode.
+    /// True if a rule or the mode allows a part.
     fn allows(&self, part: &Part<'_>, class: Class) -> bool {
         let by_mode = match (self.mode, part) {
-            // It may run what is denied.
+            // It may run a denied command.
             (AccessMode::All, Part::Command(command)) if self.has_denials() => {
                 !programs::runs_others(command)
                     && (command.globs.is_empty() || programs::find_row(command.program()).is_none())

@@ -1,4 +1,4 @@
-//! Undo: what agents changed is kept as it was, and put back: those files and nothing else.
+//! Undo: the previous content of files that agents change is saved, and exactly those files are restored.
 
 use std::{
     collections::BTreeMap,
@@ -17,18 +17,18 @@ use crate::{
     files::{Copied, copy},
 };
 
-/// The largest number of bytes that one folder keeps.
+/// The maximum number of bytes that one directory stores.
 const MAX_KEPT: u64 = 4 * 1024 * 1024 * 1024;
 
-/// Saves files in a separate folder before an agent changes them, each under its digest.
+/// Saves files in a separate directory before an agent changes them, each under its digest.
 ///
-/// The changes are in the log of the run, as notes that [`FileChange::of_note`] reads. Clones share the folder.
+/// The changes are in the log of the run, as notes that [`FileChange::of_note`] reads. Clones share the directory.
 #[derive(Debug, Clone)]
 pub struct Undo {
     folder: Arc<PathBuf>,
 }
 
-/// The files of a folder as an agent had them, in another folder.
+/// A copy of a directory with the files as an agent had them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ForkedFiles {
@@ -36,10 +36,10 @@ pub struct ForkedFiles {
     pub files: u64,
     /// The number of their bytes.
     pub bytes: u64,
-    /// The paths that were not copied: pipes and other special files, unreadable files, the folder of agents, and a
+    /// The paths that were not copied: pipes and other special files, unreadable files, the directory of agents, and a
     /// `.git` that refers to a repository elsewhere.
     pub left_out: Vec<PathBuf>,
-    /// The files whose content at that point is lost: they were changed by others since, and the previous content was
+    /// The files whose content at that point is lost: other programs changed them since, and the previous content was
     /// not saved.
     pub other: Vec<PathBuf>,
 }
@@ -52,14 +52,14 @@ enum Restore {
 }
 
 impl Undo {
-    /// Keeps files in this folder, which is made when the first is kept.
+    /// Saves files in this directory, which is created with the first one.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: Arc::new(folder.into()),
         }
     }
 
-    /// Keeps what these changes are about to replace.
+    /// Saves the content that these changes are about to replace.
     pub(crate) fn keep(&self, changes: &[Change]) -> Result<(), ToolError> {
         let kept = changes
             .iter()
@@ -95,7 +95,7 @@ impl Undo {
         put(&dir, Path::new(name), bytes, None)
     }
 
-    /// Opens the folder, which is for its owner alone.
+    /// Opens the directory, which is private to its owner.
     fn open(&self, make: bool) -> io::Result<Dir> {
         if make {
             fs::create_dir_all(&*self.folder)?;
@@ -108,15 +108,15 @@ impl Undo {
         Dir::open_ambient_dir(&*self.folder, ambient_authority())
     }
 
-    /// Puts files back as they were before these changes, which stand in the order of the log: the newest last. Returns
-    /// the files that are now other than before the call.
+    /// Restores files to their state before these changes, which are in the order of the log, latest last. Returns the
+    /// files that this call changed.
     ///
-    /// A file that the agent created is deleted, with the folders that were created for it if they are otherwise
-    /// empty. Everything is checked before the first write, and the current content is saved if there is space:
-    /// [`fork`](Self::fork) finds it. It blocks its thread.
+    /// A file that the agent created is deleted, with the directories that were created for it if they are otherwise
+    /// empty. All files are checked before the first write, and the current content is saved if there is space, for
+    /// [`fork`](Self::fork). Blocks the thread.
     ///
     /// # Errors
-    /// `Undo` if a file was changed by others since, if its previous content was not saved, or if a file cannot be
+    /// `Undo` if another program changed a file since, if its previous content was not saved, or if a file cannot be
     /// written: the message lists the files that were restored before.
     pub fn restore(&self, files: &Files, changes: &[FileChange]) -> Result<Vec<PathBuf>, Error> {
         let mut by_path: BTreeMap<&str, Vec<&FileChange>> = BTreeMap::new();
@@ -141,7 +141,7 @@ impl Undo {
             if matches!(restore, Restore::Nothing) {
                 continue;
             }
-            // Without enough space, restoring has priority: a copy reports the missing content.
+            // Without enough space, restoring has priority. A later copy reports the missing content.
             let _ = now.as_ref().map_or(Ok(()), |now| self.put(now));
             if let Err(error) = restore.perform(files, &path, now.as_ref().map(|now| &now.digest)) {
                 let message = format!(
@@ -155,15 +155,15 @@ impl Undo {
         Ok(done)
     }
 
-    /// Copies a folder into another one, which is new or empty, with its files as the agent had them between two parts of
-    /// its changes, which stand in the order of the log: behind `until` and before `since`.
+    /// Copies a directory into another one, which is new or empty, with its files as the agent had them after the
+    /// changes `until` and before the changes `since`. The changes are in the order of the log.
     ///
     /// Everything is copied, including hidden and ignored files and `.git`; links stay links. The copy has at most
-    /// 200,000 entries and 4 GiB. The folder itself is not changed. It blocks its thread.
+    /// 200,000 entries and 4 GiB. The directory itself is not changed. Blocks the thread.
     ///
     /// # Errors
-    /// `Root` if the other folder cannot be made, is not empty, or is part of the first one or the other way round; `Undo` if
-    /// something cannot be copied: nothing is left of the copy then.
+    /// `Root` if the other directory cannot be created, is not empty, or one directory contains the other; `Undo` if
+    /// something cannot be copied: the copy is removed then.
     pub fn fork(
         &self,
         files: &Files,
@@ -201,7 +201,7 @@ impl Undo {
         })
     }
 
-    /// Makes the files of a copy as they were, and gives those for which that cannot be.
+    /// Restores the earlier content of the files of a copy, and returns the files for which it is lost.
     fn turn(
         &self,
         copy: &Files,
@@ -247,7 +247,7 @@ impl Undo {
         Ok(other)
     }
 
-    /// The operation that restores a file, and the file's current content.
+    /// Returns the operation that restores a file, and the file's current content.
     fn plan(
         &self,
         files: &Files,
@@ -266,7 +266,8 @@ impl Undo {
         if found == first.before.as_ref() {
             return Ok((Restore::Nothing, None));
         }
-        // An earlier undo, or a crash between a note and its change, may have left it in any state that the log knows.
+        // An earlier undo, or a crash between a note and its change, may have left the file in any state that the log
+        // contains.
         if changes
             .iter()
             .all(|change| found != change.after.as_ref() && found != change.before.as_ref())
@@ -284,7 +285,7 @@ impl Undo {
         Ok((Restore::Put(self.kept(wanted)?, first.mode), now))
     }
 
-    /// The bytes that are kept under this digest.
+    /// Returns the saved content with this digest.
     fn kept(&self, digest: &Digest) -> Result<Vec<u8>, String> {
         let name = digest.name().ok_or("the log names no digest")?;
         let kept = self.open(false).and_then(|dir| dir.read(name));
@@ -298,7 +299,7 @@ impl Undo {
 }
 
 impl Restore {
-    /// Puts a file back, if it still is as it was looked at.
+    /// Restores a file, if it still has the checked content.
     fn perform(self, files: &Files, path: &Path, now: Option<&Digest>) -> io::Result<()> {
         let dir = files.root().dir();
         let is_back = match self {
@@ -310,7 +311,7 @@ impl Restore {
                     path.ancestors()
                         .skip(1)
                         .take(if is_gone { folders as usize } else { 0 });
-                // A folder that holds something else stays.
+                // A directory with other entries stays.
                 made.take_while(|folder| dir.remove_dir(folder).is_ok())
                     .for_each(drop);
                 is_gone
@@ -324,7 +325,7 @@ impl Restore {
     }
 }
 
-/// The empty folder for a copy, which is outside of the copied one; true if it was created.
+/// Opens or creates the empty directory for a copy, which must be outside the copied one; true if it was created.
 fn beside(files: &Files, to: &Path) -> Result<(Files, bool), Error> {
     let wrong = |what: &str| Error::new(ErrorKind::Root, format!("{what}: {}", to.display()));
     let parent = to

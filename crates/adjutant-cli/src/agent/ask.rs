@@ -69,7 +69,7 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
 
 /// The options for following a run, and who answers its questions.
 pub(super) struct Asking {
-    /// The option that names the folder of agents, for hints.
+    /// The option that names the directory of agents, for hints.
     pub(super) option: String,
     pub(super) session: Option<Arc<str>>,
     pub(super) is_on_terminal: bool,

@@ -106,7 +106,7 @@ fn wrong(problems: &manifest::Problems) -> Problem {
     Problem::new(Exit::Usage, last)
 }
 
-/// Returns the wants of a manifest, beyond the folder that it lies in.
+/// Returns the wants of a manifest, beyond the directory that it lies in.
 pub(crate) fn wants(resolved: &Resolved) -> Result<Wants, Problem> {
     let folder = resolved.sources.first().and_then(|file| file.parent());
     Wants::of(&resolved.manifest, folder.unwrap_or(Path::new(".")))

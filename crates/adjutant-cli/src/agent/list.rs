@@ -21,7 +21,7 @@ use crate::{
 };
 
 const HEADS: [&str; 6] = ["NAME", "STATUS", "MODEL", "ADDRESS", "RESTARTS", "AGE"];
-/// The largest number of characters of a status in the table; `status` prints all of it.
+/// The maximum number of characters of a status in the table; `status` prints all of it.
 const MAX_STATUS: usize = 60;
 /// The time between two looks at an agent that is watched.
 const LOOK: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! The folder of agents, and the selection of agents.
+//! The directory of agents, and the selection of agents.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,9 +12,9 @@ use adjutant::runtime::{
 
 use crate::{args::agent::Homed, exit::Exit, near, plain, problem::Problem, trouble::of_runtime};
 
-/// The variable that names the folder of all agents.
+/// The variable that names the directory of all agents.
 const VARIABLE: &str = "ADJUTANT_HOME";
-/// The folder of agents in a project.
+/// The directory of agents in a project.
 const FOLDER: &str = ".adjutant/run";
 
 /// The variable that names a program of the user's own, which runs the agents.
@@ -27,17 +27,17 @@ pub(crate) fn host_program() -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// A folder of agents.
+/// A directory of agents.
 pub(crate) struct AgentFolder {
     pub(crate) home: Home,
     /// The store of all that the user trusts, wherever agents are.
     pub(crate) trusted: TrustStore,
-    /// The option with which the user named the folder, for commands in hints.
+    /// The option with which the user named the directory, for commands in hints.
     option: String,
 }
 
 impl AgentFolder {
-    /// The folder that is meant in a project.
+    /// The directory that is meant in a project.
     pub(crate) fn of(homed: &Homed, project: &Path) -> Self {
         let named = std::env::var_os(VARIABLE)
             .filter(|path| !path.is_empty())
@@ -51,7 +51,7 @@ impl AgentFolder {
             .clone()
             .or(named)
             .unwrap_or_else(|| project.join(FOLDER));
-        // A path that is written down must mean the same in every folder.
+        // A path that is written down must mean the same in every directory.
         let path = std::path::absolute(&path).unwrap_or(path);
         Self {
             home: Home::at(path),
@@ -65,7 +65,7 @@ impl AgentFolder {
         format!("adjutant {words}{}", self.option)
     }
 
-    /// The option with which the user named the folder, with a space before it; empty if they did not.
+    /// The option with which the user named the directory, with a space before it; empty if they did not.
     pub(crate) fn option(&self) -> &str {
         &self.option
     }

@@ -1,4 +1,5 @@
-//! Agents that are started, stopped and removed: by the operator that works on their folder, or by this command itself.
+//! Agents that are started, stopped and removed: by the operator that works on their directory, or by this command
+//! itself.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The state of an agent, from its folder and its process; nothing is changed.
+//! The state of an agent, from its directory and its process; nothing is changed.
 
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 

@@ -6,9 +6,9 @@ use super::How;
 
 /// Serves an agent to an editor by the Agent Client Protocol, on standard input and output: what an editor begins.
 ///
-/// Without MANIFEST it is the agent of `adjutant run` with these options, in the folder that the editor has open. What a
-/// call waits for is asked in the editor, where the mode is chosen too. Sessions are kept: an editor can load them again.
-/// Warnings go to standard error.
+/// Without MANIFEST it is the agent of `adjutant run` with these options, in the directory that the editor has open.
+/// What a call waits for is asked in the editor, where the mode is chosen too. Sessions are kept: an editor can load
+/// them again. Warnings go to standard error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Acp {
     /// Serves the agent of a manifest, which works where its manifest says.

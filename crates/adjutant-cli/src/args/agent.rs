@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// The commands for an agent that lives in a folder of its own.
+/// The commands for an agent that lives in a directory of its own.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
     Create(Create),
@@ -31,7 +31,7 @@ pub(crate) enum Agent {
     Import(Import),
 }
 
-/// Makes an agent anew of its manifest, and keeps its sessions, memories, board, notes and working folder.
+/// Makes an agent anew of its manifest, and keeps its sessions, memories, board, notes and working directory.
 ///
 /// What changes is shown first: fields, bytes, tools. One that runs is started again with it; if that fails, what ran
 /// before runs on.
@@ -56,8 +56,8 @@ pub(crate) struct Update {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Trusts what the manifest wants, after it was listed: programs, folders, addresses and keys; with a digest, only
-    /// that.
+    /// Trusts what the manifest wants, after it was listed: programs, directories, addresses and keys; with a digest,
+    /// only that.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 
@@ -69,7 +69,7 @@ pub(crate) struct Update {
 /// The place where agents are kept.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Homed {
-    /// The folder of all agents; without it, that of ADJUTANT_HOME, else .adjutant/run.
+    /// The directory of all agents; without it, that of ADJUTANT_HOME, else .adjutant/run.
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
 }
@@ -84,8 +84,8 @@ pub(crate) struct Create {
     #[command(flatten)]
     pub(crate) changes: Changes,
 
-    /// Trusts what the manifest wants, after it was listed: programs, folders, addresses and keys; with a digest, only
-    /// that.
+    /// Trusts what the manifest wants, after it was listed: programs, directories, addresses and keys; with a digest,
+    /// only that.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 
@@ -360,7 +360,7 @@ pub(crate) struct Import {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// The folder that stands for that of the manifest, for toolboxes that work in folders beside it.
+    /// The directory that stands for that of the manifest, for toolboxes that work in directories beside it.
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 
@@ -369,7 +369,7 @@ pub(crate) struct Import {
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = pair)]
     pub(crate) set: Vec<(String, String)>,
 
-    /// Trusts what the agent wants, after it was listed: programs, folders, addresses and keys; with a digest, only
+    /// Trusts what the agent wants, after it was listed: programs, directories, addresses and keys; with a digest, only
     /// that.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
@@ -395,12 +395,12 @@ pub(crate) struct Up {
     #[command(flatten)]
     pub(crate) homed: Homed,
 
-    /// The largest number of agents that run at the same time; the others wait for a place. Without it, all run.
+    /// The maximum number of agents that run at the same time; the others wait for a place. Without it, all run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
 
-    /// Trusts what manifests and agents of the directory want, after it was listed: programs, folders, addresses and
-    /// keys; with a digest, only that.
+    /// Trusts what manifests and agents of the directory want, after it was listed: programs, directories, addresses
+    /// and keys; with a digest, only that.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 

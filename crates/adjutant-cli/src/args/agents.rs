@@ -23,7 +23,7 @@ pub(crate) enum Agents {
 /// The agents that the agent of a run may delegate to, and its limits.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct AgentChoice {
-    /// Uses the agents of this folder instead of those of the directory; may be given several times.
+    /// Uses the agents of this directory instead of those of the directory; may be given several times.
     ///
     /// An agent is a file NAME.md: front matter between two lines `---`, then its instructions. Without this option,
     /// agents are looked for in .adjutant/agents of the directory, and used with --trust.
@@ -57,7 +57,7 @@ pub(crate) struct ListAgents {
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) root: PathBuf,
 
-    /// Lists the agents of this folder in place of those; may be given several times.
+    /// Lists the agents of this directory in place of those; may be given several times.
     #[arg(long = "agents", value_name = "DIR")]
     pub(crate) agents: Vec<PathBuf>,
 
@@ -81,7 +81,7 @@ pub(crate) struct ListAgents {
 /// The exit code is 1 if one of them cannot be used.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckAgents {
-    /// A file of an agent, or a folder of them.
+    /// A file of an agent, or a directory of them.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 

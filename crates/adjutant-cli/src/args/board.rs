@@ -42,7 +42,7 @@ pub(crate) struct ListTasks {
     #[arg(long)]
     pub(crate) blocked: bool,
 
-    /// The largest number of tasks to list.
+    /// The maximum number of tasks to list.
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) limit: u32,
 

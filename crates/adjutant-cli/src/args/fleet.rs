@@ -17,7 +17,7 @@ pub(crate) struct Worker {
     #[arg(long, value_name = "FILE", default_value = "adjutant.yaml")]
     pub(crate) manifest: PathBuf,
 
-    /// The largest number of sessions that are driven at a time.
+    /// The maximum number of sessions that are driven at a time.
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) concurrency: u32,
 
@@ -25,7 +25,8 @@ pub(crate) struct Worker {
     #[arg(long, value_name = "SECS", default_value = "30", value_parser = seconds)]
     pub(crate) grace: Duration,
 
-    /// Trusts what the manifest wants, after it was listed: programs, folders, addresses and keys; with a digest, only that.
+    /// Trusts what the manifest wants, after it was listed: programs, directories, addresses and keys; with a digest,
+    /// only that.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 

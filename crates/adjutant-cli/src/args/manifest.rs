@@ -10,7 +10,7 @@ use clap::Subcommand;
 /// A file that is there is kept, unless --force is given.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Init {
-    /// The folder that it is written into; it is made if it is not there.
+    /// The directory that it is written into; it is made if it is not there.
     #[arg(default_value = ".", value_name = "DIR")]
     pub(crate) folder: PathBuf,
 

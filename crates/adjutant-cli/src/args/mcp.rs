@@ -35,7 +35,7 @@ pub(crate) struct ListServers {
 /// Adds a server to .mcp.json of the directory: a program, or an address. The rest of the file is unchanged.
 ///
 /// A program runs in a sandbox: it has network access, may change the directory (without bubblewrap it only reads it)
-/// and the folders in its arguments, and has its own home directory. --read, --write and --no-network change this.
+/// and the directories in its arguments, and has its own home directory. --read, --write and --no-network change this.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AddServer {
     /// The name of the server, which is the prefix of its tools.
@@ -62,11 +62,11 @@ pub(crate) struct AddServer {
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
     pub(crate) env: Vec<(String, String)>,
 
-    /// A file or folder that the program may read, beside its directory; may be given several times.
+    /// A file or directory that the program may read, beside its directory; may be given several times.
     #[arg(long, value_name = "PATH", conflicts_with = "url")]
     pub(crate) read: Vec<PathBuf>,
 
-    /// A file or folder that the program may change, beside its directory; may be given several times.
+    /// A file or directory that the program may change, beside its directory; may be given several times.
     #[arg(long, value_name = "PATH", conflicts_with = "url")]
     pub(crate) write: Vec<PathBuf>,
 

@@ -26,7 +26,7 @@ pub(crate) struct Whose {
 /// Lists the memories, oldest first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListFacts {
-    /// The largest number of facts to list.
+    /// The maximum number of facts to list.
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
 
@@ -48,7 +48,7 @@ pub(crate) struct Search {
     /// The words to look for.
     pub(crate) query: String,
 
-    /// The largest number of facts to find.
+    /// The maximum number of facts to find.
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) limit: u32,
 

@@ -173,7 +173,7 @@ pub(crate) struct How {
     #[arg(long = "final", conflicts_with_all = ["json", "schema"])]
     pub(crate) last: bool,
 
-    /// The largest number of requests that the agent may make, at least 1, or `unlimited`.
+    /// The maximum number of requests that the agent may make, at least 1, or `unlimited`.
     #[arg(long, value_name = "N", default_value = "50")]
     pub(crate) max_turns: MaxTurns,
 

@@ -38,7 +38,7 @@ pub(crate) struct List {
     #[arg(long)]
     pub(crate) label: Option<String>,
 
-    /// The largest number of sessions to list.
+    /// The maximum number of sessions to list.
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
 
@@ -64,7 +64,7 @@ pub(crate) struct Show {
     #[arg(long, value_name = "SEQ", default_value = "1")]
     pub(crate) from: u64,
 
-    /// The largest number of things to show.
+    /// The maximum number of things to show.
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) limit: u32,
 

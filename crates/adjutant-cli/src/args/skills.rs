@@ -15,9 +15,9 @@ pub(crate) enum Skills {
 /// The skills that an agent may have.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Taught {
-    /// Adds the skills of this folder, before those of the project and of the user; may be given several times.
+    /// Adds the skills of this directory, before those of the project and of the user; may be given several times.
     ///
-    /// A skill is a folder with a SKILL.md. Without this option, skills are looked for in .adjutant/skills of the
+    /// A skill is a directory with a SKILL.md. Without this option, skills are looked for in .adjutant/skills of the
     /// directory, and in $XDG_CONFIG_HOME/adjutant/skills, else $HOME/.config/adjutant/skills.
     #[arg(long = "skills", value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
@@ -44,7 +44,7 @@ pub(crate) struct ListSkills {
     pub(crate) whose: OfSkills,
 }
 
-/// Shows a skill: its description, the files in its folder, and its text as the model gets it.
+/// Shows a skill: its description, the files in its directory, and its text as the model gets it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowSkill {
     /// The skill.
@@ -59,7 +59,7 @@ pub(crate) struct ShowSkill {
 /// The exit code is 1 if one of them breaks it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckSkills {
-    /// A skill, its SKILL.md, or a folder of skills.
+    /// A skill, its SKILL.md, or a directory of skills.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 

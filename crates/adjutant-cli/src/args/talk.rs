@@ -95,7 +95,7 @@ pub(crate) struct Undo {
     /// The session; by default, the most recently changed one of the directory.
     pub(crate) name: Option<String>,
 
-    /// Back to how it was at this record, 0 for the beginning; without it, to before the newest run that changed files.
+    /// Back to how it was at this record, 0 for the beginning; without it, to before the latest run that changed files.
     #[arg(long, value_name = "RECORD")]
     pub(crate) to: Option<u64>,
 

@@ -91,7 +91,7 @@ async fn told<T>(done: impl Future<Output = Result<T, Problem>>) -> Result<T, St
     })
 }
 
-/// A session of the agent of `adjutant run`, in the folder that the editor has open.
+/// A session of the agent of `adjutant run`, in the directory that the editor has open.
 async fn of_folder(
     how: &How,
     store: &Store,

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use crate::{named, problem::Problem, trouble};
 
-/// The largest number of sessions in a page.
+/// The maximum number of sessions in a page.
 const MAX_SESSIONS: usize = 50;
 /// The number of records in which the first prompt is looked for.
 const MAX_LOOKED_AT: usize = 16;
-/// The largest number of characters of a title.
+/// The maximum number of characters of a title.
 const MAX_TITLE: usize = 100;
 
 /// A page of them, if its start is the end of an earlier one; sessions without a directory get this place, if there

@@ -168,7 +168,7 @@ fn spec(args: &AddServer) -> Result<Value, Problem> {
     Ok(value)
 }
 
-/// Files and folders that are there, by their real paths.
+/// Files and directories that are there, by their real paths.
 fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problem> {
     let each = paths.iter().map(|path| {
         let wrong = |error| {

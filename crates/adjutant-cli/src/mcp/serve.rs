@@ -23,7 +23,7 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// The folder of engines' data, below the user's data; and the one of a single engine, below the path of its
+/// The directory of engines' data, below the user's data; and the one of a single engine, below the path of its
 /// manifest.
 const SERVED: &str = "served";
 const OWN: &str = ".adjutant";
@@ -82,7 +82,7 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// The data folder of a manifest's engine. Not next to the manifest: a sandbox may prevent writing there.
+/// The data directory of a manifest's engine. Not next to the manifest: a sandbox may prevent writing there.
 fn kept(manifest: &Path) -> Result<PathBuf, Problem> {
     let folder = manifest
         .parent()

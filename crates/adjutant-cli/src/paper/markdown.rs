@@ -4,7 +4,7 @@ use super::style::{Style, width_of, width_of_char};
 
 /// The number of bytes for which an unfinished construct can delay rows; then its mark is literal.
 const MAX_OPEN: usize = 600;
-/// The largest number of bytes of an unfinished line of code.
+/// The maximum number of bytes of an unfinished line of code.
 const MAX_CODE: usize = 8_192;
 /// The deepest indentation that is kept.
 const MAX_INDENT: usize = 12;

@@ -19,7 +19,7 @@ use crate::{
     trouble,
 };
 
-/// The largest number of files that a list of exceptions names.
+/// The maximum number of files that a list of exceptions names.
 const MAX_NAMED: usize = 8;
 
 /// Copies a session, or its first records; and its files, if requested.
@@ -78,12 +78,12 @@ async fn label<'l>(
         .map_err(|error| trouble::of_journal(&error))
 }
 
-/// Copies a session, or its first records, and its files into a new folder, in their state at that time: the copy
+/// Copies a session, or its first records, and its files into a new directory, in their state at that time: the copy
 /// works there. Also returns the messages about it.
 ///
 /// # Errors
-/// `Usage` if the session has no directory, or the folder cannot be one for a copy; `Failed` if something cannot be copied.
-/// Nothing is left of the session then.
+/// `Usage` if the session has no directory, or the directory cannot be one for a copy; `Failed` if something cannot be
+/// copied. Nothing is left of the session then.
 pub(crate) async fn with_files(
     store: &Store,
     from: &LogInfo,

@@ -22,7 +22,7 @@ use crate::{
     trouble, when,
 };
 
-/// The largest number of characters of a question that a line shows.
+/// The maximum number of characters of a question that a line shows.
 const MAX_ASKED: usize = 60;
 /// The heads of the columns.
 const HEADS: [&str; 4] = ["NAME", "CHANGED (UTC)", "RECORDS", "ABOUT"];

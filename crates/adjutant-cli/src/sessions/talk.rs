@@ -76,7 +76,7 @@ struct Posted {
     log: LogId,
     /// The thread of the receiver; by default, the first agent's.
     thread: Option<ThreadId>,
-    /// The newest record before the post.
+    /// The latest record before the post.
     after: Seq,
     /// True if the session has a driver.
     is_heard: bool,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::{paper::style::Style, plain};
 
-/// The largest number of lines of a change without a question.
+/// The maximum number of lines of a change without a question.
 const MAX_LINES: usize = 24;
 
 /// The change that a call would make, as lines that hold all of its arguments; none if it is no change of a text.

@@ -27,7 +27,7 @@ use crate::{
 
 /// The ending of the names of further manifests.
 const MORE: &str = ".agent.yaml";
-/// The depth to which folders are searched.
+/// The depth to which directories are searched.
 const MAX_DEPTH: usize = 32;
 
 /// The manifests of a directory: the one, then the further ones by their names.
@@ -238,7 +238,7 @@ fn agreed(args: &Up, place: &AgentFolder, gone: &[&Entry], screen: &Screen) -> R
     )))
 }
 
-/// The number of bytes of the files of a folder.
+/// The number of bytes of the files of a directory.
 fn bytes(folder: &Path, depth: usize) -> u64 {
     if depth > MAX_DEPTH {
         return 0;

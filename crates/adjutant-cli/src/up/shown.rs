@@ -12,7 +12,7 @@ use crate::{
     show::DisplayLine,
 };
 
-/// The largest number of agents that are drawn at a time.
+/// The maximum number of agents that are drawn at a time.
 const MAX_DRAWN: usize = 20;
 
 /// Shows what happens until the supervisor has ended.

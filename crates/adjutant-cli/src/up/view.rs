@@ -165,7 +165,7 @@ impl Opener {
 
 impl Drop for Opener {
     fn drop(&mut self) {
-        // The folder of temporary files is emptied in any case.
+        // The directory of temporary files is emptied in any case.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

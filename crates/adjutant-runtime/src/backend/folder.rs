@@ -1,4 +1,4 @@
-//! The folder of all agents of a backend: creating, finding and deleting them.
+//! The directory of all agents of a backend: creating, finding and deleting them.
 
 use std::{
     fs,
@@ -24,14 +24,14 @@ use crate::{
     workspace::{self, AgentFile, Lock, StatusFile, Workspace},
 };
 
-/// The prefix of a folder's name while its agent is being created.
+/// The prefix of a directory's name while its agent is being created.
 const CREATING: &str = ".creating-";
-/// The prefix of a folder's name once its agent was removed.
+/// The prefix of a directory's name once its agent was removed.
 const REMOVED: &str = ".removed-";
 /// The longest name of an agent.
 const MAX_NAME: usize = 64;
 
-/// The agents of one folder.
+/// The agents of one directory.
 pub(super) struct Folder {
     root: PathBuf,
     starter: Arc<dyn Starter>,
@@ -49,7 +49,7 @@ struct FoundAgent {
 
 impl Folder {
     pub(super) fn new(root: PathBuf, starter: Arc<dyn Starter>, world: Arc<dyn World>) -> Self {
-        // A host works in its own folder: relative paths would have another meaning there.
+        // A host works in its own directory: relative paths would have another meaning there.
         let root = std::path::absolute(&root).unwrap_or(root);
         Self {
             root,
@@ -182,7 +182,7 @@ impl Folder {
     }
 }
 
-/// Deletes the folder of an agent: it is renamed first, so that it is there whole or not at all. Blocks.
+/// Deletes the directory of an agent: it is renamed first, so that it is there whole or not at all. Blocks.
 pub(super) fn bury(workspace: &Workspace) -> Result<(), Error> {
     let root = workspace.root();
     let (Some(folder), Some(name)) = (root.parent(), root.file_name()) else {
@@ -222,7 +222,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
-/// Writes an agent to a temporary folder, and moves it to its place; names are checked under a lock.
+/// Writes an agent to a temporary directory, and moves it to its place; names are checked under a lock.
 fn write_down(
     root: &Path,
     workspace: &Workspace,
@@ -258,7 +258,7 @@ fn write_down(
     write().inspect_err(|_| drop(files::remove_folder(creating.root())))
 }
 
-/// The folders of agents.
+/// The directories of agents.
 fn folders(root: &Path) -> Result<Vec<(Uuid, Workspace)>, Error> {
     let entries = fs::read_dir(root).map_err(|error| storage("read", root, error))?;
     let folder = |entry: fs::DirEntry| {

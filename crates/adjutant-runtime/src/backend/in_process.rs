@@ -32,7 +32,7 @@ type Build = Arc<dyn Fn(Arc<Prepared>, Workspace, Credentials) -> Building + Sen
 
 /// Makes agents in this process.
 ///
-/// They are recorded in a folder like others, so they are found again: agents that were running when the program
+/// They are recorded in a directory like others, so they are found again: agents that were running when the program
 /// ended have then failed with `crashed`.
 pub struct InProcess {
     folder: Folder,
@@ -134,7 +134,7 @@ impl fmt::Debug for InProcessOptions {
 }
 
 impl InProcess {
-    /// Keeps agents in this folder.
+    /// Keeps agents in this directory.
     pub fn new(home: impl Into<PathBuf>, options: InProcessOptions) -> Self {
         let world = Arc::clone(&options.world);
         let program = std::env::current_exe().unwrap_or_default();

@@ -35,9 +35,9 @@ impl Default for LogLimits {
 
 /// The polling interval of a followed log. Another process writes it, so there are no notifications.
 const LOOK: Duration = Duration::from_millis(100);
-/// The largest number of bytes of one line; longer ones are returned in pieces.
+/// The maximum number of bytes of one line; longer ones are returned in pieces.
 const MAX_LINE: u64 = 64 << 10;
-/// The largest number of lines from the end.
+/// The maximum number of lines from the end.
 const MAX_TAIL: usize = 100_000;
 
 /// The logs of one agent: `logs/output.log`, and older ones as `logs/output.1.log`.

@@ -143,7 +143,7 @@ impl fmt::Debug for ProcessOptions {
 }
 
 impl Process {
-    /// Keeps agents in this folder, with this program as their host; without one, the program that calls it.
+    /// Keeps agents in this directory, with this program as their host; without one, the program that calls it.
     ///
     /// # Errors
     /// `Storage` if the path of this program cannot be found.

@@ -10,9 +10,9 @@ use std::{
 use super::{FOLDERS, ListedFile, MAX_FILES, OWN_FILES};
 use crate::{Error, ErrorKind, Workspace, files::storage};
 
-/// The most bytes of a path.
+/// The maximum number of bytes of a path.
 const MAX_PATH: usize = 1_024;
-/// The largest number of folders that may stand above a file.
+/// The maximum number of directories that may stand above a file.
 const MAX_DEPTH: usize = 64;
 
 /// Files that were found.
@@ -26,7 +26,7 @@ pub(super) struct FoundFiles {
     changed: Vec<Option<SystemTime>>,
 }
 
-/// The files of an agent in its folders, except for an omitted folder.
+/// The files of an agent in its directories, except for an omitted directory.
 pub(super) fn find(workspace: &Workspace, stays: Option<&str>) -> Result<FoundFiles, Error> {
     let mut found = FoundFiles::default();
     for folder in FOLDERS.into_iter().filter(|folder| Some(*folder) != stays) {

@@ -26,9 +26,9 @@ use crate::{
 
 /// The greatest file that is read: 16 GiB.
 const MAX_BYTES: u64 = 16 << 30;
-/// Folders that every agent has, in addition to the included ones.
+/// Directories that every agent has, in addition to the included ones.
 const MADE: [&str; 2] = ["logs", "tmp"];
-/// The prefix of the names of folders that are not whole yet.
+/// The prefix of the names of directories that are not whole yet.
 const PART: &str = ".import-";
 
 /// An agent that was read.
@@ -49,7 +49,7 @@ pub struct Import {
 pub struct ImportOptions {
     /// Another name.
     pub name: Option<Arc<str>>,
-    /// The folder that replaces the manifest's, for toolboxes with folders next to it.
+    /// The directory that replaces the manifest's, for toolboxes with directories next to it.
     pub root: Option<PathBuf>,
     /// Single fields of the manifest, by their dotted paths, as `process_tools.jq.binary`.
     pub set: BTreeMap<String, Value>,
@@ -70,7 +70,7 @@ impl ImportOptions {
         }
     }
 
-    /// Sets the folder that replaces the manifest's: toolboxes that worked next to that work there.
+    /// Sets the directory that replaces the manifest's: toolboxes that worked next to that work there.
     #[must_use]
     pub fn root(self, root: impl Into<PathBuf>) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl ImportOptions {
     }
 }
 
-/// Imports an agent from a file into a folder of agents, under a new id, with local differences.
+/// Imports an agent from a file into a directory of agents, under a new id, with local differences.
 ///
 /// Nothing from the original place is needed except what its bundle lists: programs from elsewhere are looked up
 /// here. The file is untrusted: an agent that requests permissions is only accepted if `trust` permits them.
@@ -234,10 +234,10 @@ impl Bundle {
         })
     }
 
-    /// Unpacks all files into a new folder.
+    /// Unpacks all files into a new directory.
     fn unpack(&mut self, folder: &Path) -> Result<(), Error> {
         make_folder(folder)?;
-        // Folders without files are not in the list, and an agent works in them all the same.
+        // Directories without files are not in the list, and an agent works in them all the same.
         for name in FOLDERS.iter().chain(&MADE) {
             make_folder(&folder.join(name))?;
         }

@@ -1,4 +1,5 @@
-//! Makes an agent that was unpacked one of this place: its id and name, its folders and programs, and nothing outside.
+//! Makes an agent that was unpacked one of this place: its id and name, its directories and programs, and nothing
+//! outside.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// Gives the agent its new id and its name, applies local differences, and checks that nothing else in it refers to
-/// paths outside of its folder.
+/// paths outside of its directory.
 pub(super) fn settle(
     folder: &Path,
     id: Uuid,
@@ -87,7 +88,7 @@ pub(super) fn settle(
     )
 }
 
-/// Moves the folders of toolboxes below the replacement of the manifest's folder.
+/// Moves the directories of toolboxes below the replacement of the manifest's directory.
 fn roots(manifest: &mut Manifest, root: &Path) -> Result<(), Error> {
     let root = root.canonicalize().map_err(|error| {
         Error::new(
@@ -113,7 +114,7 @@ fn roots(manifest: &mut Manifest, root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sets single fields. They can refer to paths outside of the folder, but not to relative paths.
+/// Sets single fields. They can refer to paths outside of the directory, but not to relative paths.
 fn set(manifest: &mut Manifest, options: &ImportOptions) -> Result<(), Error> {
     *manifest = with_fields(manifest, &options.set)?;
     let relative = reach(manifest).into_iter().find_map(|it| match it {
@@ -176,13 +177,13 @@ fn pinned(manifest: &mut Manifest, folder: &Path) -> Result<Vec<PinnedFile>, Err
     Ok(pins)
 }
 
-/// Returns the part of a manifest that would lie outside its agent's folder, if there is one.
+/// Returns the part of a manifest that would lie outside its agent's directory, if there is one.
 fn outside(reach: Reach<'_>, has_root: bool) -> Option<String> {
     match reach {
         Reach::Copied(path) | Reach::Inside(path) => {
             (!is_inside(path)).then(|| path.display().to_string())
         }
-        // It does not mean the folder of the agent, wherever it points.
+        // It does not mean the directory of the agent, wherever it points.
         Reach::Root(path) => rootless(path, "the `root` of a toolbox", has_root),
         Reach::Program(tool) => reaches("tool", &tool.binary, &tool.sandbox),
         Reach::Server(_, spec) => {
@@ -201,7 +202,7 @@ fn outside(reach: Reach<'_>, has_root: bool) -> Option<String> {
     }
 }
 
-/// Returns a folder that does not belong to the agent, unless a folder replaces the manifest's.
+/// Returns a directory that does not belong to the agent, unless a directory replaces the manifest's.
 fn rootless(path: &Path, what: &str, has_root: bool) -> Option<String> {
     let hint = match is_inside(path) {
         true if has_root => return None,
@@ -213,7 +214,7 @@ fn rootless(path: &Path, what: &str, has_root: bool) -> Option<String> {
 
 /// Returns what a program is or can access that differs between processes.
 fn reaches(whose: &str, program: &Path, sandbox: &SandboxSpec) -> Option<String> {
-    // A name is looked up in PATH; other relative paths mean different files in each folder.
+    // A name is looked up in PATH; other relative paths mean different files in each directory.
     let is_name = program.components().count() == 1 && is_inside(program);
     let is_own = is_carried(program) && is_inside(program);
     if !is_name && !is_own && !is_place(program) {
@@ -230,7 +231,7 @@ fn reaches(whose: &str, program: &Path, sandbox: &SandboxSpec) -> Option<String>
     ))
 }
 
-/// True if a path means the same for every process: below these folders, none does.
+/// True if a path means the same for every process: below these directories, none does.
 fn is_place(path: &Path) -> bool {
     let is_shifty = ["/proc", "/dev"].iter().any(|it| path.starts_with(it));
     path.is_absolute() && !is_shifty && !path.components().any(|it| it == Component::ParentDir)

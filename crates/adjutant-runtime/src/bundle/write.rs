@@ -61,8 +61,8 @@ pub struct Exported {
     pub bytes: u64,
     /// Files that stayed: links, pipes, devices, and those whose names cannot be carried.
     pub skipped: Vec<String>,
-    /// Its requirements at the destination: programs and files of command lines that are not next to its manifest,
-    /// and folders of toolboxes.
+    /// Its requirements at the destination: programs and files of command lines that are not next to its manifest, and
+    /// directories of toolboxes.
     pub needed: Vec<String>,
 }
 
@@ -331,7 +331,7 @@ impl Carried {
             self.needed
                 .extend(reached.map(|path| format!("{}, for {whose}", path.display())));
             if binary.is_relative() && binary.components().count() > 1 {
-                // It was carried here, and lies in a folder that goes along.
+                // It was carried here, and lies in a directory that goes along.
                 continue;
             }
             if !folder.is_some_and(|folder| binary.starts_with(folder)) {
@@ -368,8 +368,8 @@ impl Carried {
         Ok(())
     }
 
-    /// Folders of toolboxes and servers are not included; their paths become relative to the manifest, whose folder
-    /// differs at the destination.
+    /// Directories of toolboxes and servers are not included; their paths become relative to the manifest, whose
+    /// directory differs at the destination.
     fn roots(&mut self, made: &mut Manifest, folder: Option<&Path>) {
         for agent in &mut made.agents {
             for toolbox in &mut agent.toolboxes {
@@ -397,7 +397,7 @@ impl Carried {
     }
 }
 
-/// Makes a folder relative to the manifest's, if it is inside.
+/// Makes a directory relative to the manifest's, if it is inside.
 fn relative(path: &mut PathBuf, folder: Option<&Path>) {
     if let Some(inner) = folder.and_then(|folder| path.strip_prefix(folder).ok()) {
         *path = Path::new(".").join(inner);

@@ -83,7 +83,7 @@ fn asked(access: &Access, spec: &ToolSpec) -> Option<Ask> {
     }
 }
 
-/// The rules of an agent, for the folder of its files. Whoever acts, and has none written, is asked about it.
+/// The rules of an agent, for the directory of its files. Whoever acts, and has none written, is asked about it.
 ///
 /// # Errors
 /// `Config` if one is none, if they would not know what some tools do, or if those that were kept are not believed.

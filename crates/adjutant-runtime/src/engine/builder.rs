@@ -69,7 +69,7 @@ impl EngineBuilder {
         }
     }
 
-    /// Sets the folder that it works in; a temporary one without it, which is removed with the engine.
+    /// Sets the directory that it works in; a temporary one without it, which is removed with the engine.
     pub fn workspace(self, workspace: Workspace) -> Self {
         Self {
             workspace: Some(workspace),
@@ -120,7 +120,7 @@ impl EngineBuilder {
         }
     }
 
-    /// Takes skills from these, in the place of what the manifest's folders hold.
+    /// Takes skills from these, in the place of what the manifest's directories hold.
     pub fn skills(self, skills: Skills) -> Self {
         Self {
             skills: Some(skills),
@@ -195,8 +195,8 @@ impl EngineBuilder {
     /// No model is called yet.
     ///
     /// # Errors
-    /// `Model` if a model or its key is not available, `Config` if the manifest is invalid or a program does not
-    /// match its recorded digest, `Storage` if a store or a folder cannot be used.
+    /// `Model` if a model or its key is not available, `Config` if the manifest is invalid or a program does not match
+    /// its recorded digest, `Storage` if a store or a directory cannot be used.
     pub async fn build(self) -> Result<Engine, Error> {
         let is_used = self.uses_folder();
         let Self {
@@ -292,7 +292,7 @@ impl EngineBuilder {
         let (usual, table) = (Arc::clone(&default_session), SessionTable::new());
         let prompter = LocalPrompter::over(Asked {
             lead: Box::new(move |session| {
-                // A temporary folder is removed with the last handle.
+                // A temporary directory is removed with the last handle.
                 let _in = &folder;
                 leads.of(session, &usual)
             }),

@@ -1,4 +1,4 @@
-//! The folder of an engine, and its content if it was not prepared.
+//! The directory of an engine, and its content if it was not prepared.
 
 use std::{
     fs, io,
@@ -10,14 +10,14 @@ use uuid::Uuid;
 use super::store::place;
 use crate::{Error, ErrorKind, Manifest, Overrides, Resolved, Workspace, manifest::DataSpec};
 
-/// A folder, which is removed when this is dropped if it was made for the engine alone.
+/// A directory, which is removed when this is dropped if it was made for the engine alone.
 #[derive(Debug)]
 pub(super) struct Folder {
     own: Option<PathBuf>,
 }
 
 impl Folder {
-    /// The folder that was given, or a temporary one; with all that must be in it, if it is used.
+    /// The directory that was given, or a temporary one; with all that must be in it, if it is used.
     ///
     /// # Errors
     /// `Storage` if it cannot be made.
@@ -52,7 +52,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(path) = &self.own {
-            // A folder that cannot be removed is left to the program that tidies temporary folders.
+            // A directory that cannot be removed is left to the program that tidies temporary directories.
             let _ = fs::remove_dir_all(path);
         }
     }
@@ -76,10 +76,10 @@ pub(super) async fn resolve(path: &Path, overrides: Overrides) -> Result<Resolve
     Ok(read?)
 }
 
-/// Lays the data files of a manifest into the working folder, where they are not there yet.
+/// Lays the data files of a manifest into the working directory, where they are not there yet.
 ///
 /// # Errors
-/// `Storage` if one cannot be copied, `Config` if its place leads out of the folder.
+/// `Storage` if one cannot be copied, `Config` if its place leads out of the directory.
 pub(super) fn lay(data: &[DataSpec], workspace: &Workspace) -> Result<(), Error> {
     for one in data {
         let name = one
@@ -99,7 +99,7 @@ pub(super) fn lay(data: &[DataSpec], workspace: &Workspace) -> Result<(), Error>
     Ok(())
 }
 
-/// Creates a private folder.
+/// Creates a private directory.
 fn make(folder: &Path) -> Result<(), Error> {
     adjutant_llm::private::folder(folder)
         .map_err(|error| cannot("a folder of the workspace cannot be made", folder, error))

@@ -15,7 +15,7 @@ use crate::{
 /// The toolboxes with actions that need an approval.
 const ACTS: [&str; 3] = ["edits", "shell", "fetch"];
 
-/// The folder of an agent's files, in which its toolboxes work; they share which files were read.
+/// The directory of an agent's files, in which its toolboxes work; they share which files were read.
 pub(super) struct Hands<'a> {
     tooling: &'a Tooling,
     agent: &'a AgentSpec,
@@ -37,7 +37,7 @@ impl<'a> Hands<'a> {
     /// The files.
     ///
     /// # Errors
-    /// `Config` if the folder cannot be used.
+    /// `Config` if the directory cannot be used.
     pub(super) fn files(&mut self) -> Result<Files, Error> {
         if let Some(files) = &self.files {
             return Ok(files.clone());
@@ -55,7 +55,7 @@ impl<'a> Hands<'a> {
     /// A toolbox that acts; `None` if that is not its name.
     ///
     /// # Errors
-    /// `Config` if the folder cannot be used, or this program was built without it.
+    /// `Config` if the directory cannot be used, or this program was built without it.
     pub(super) fn toolbox(&mut self, name: &str) -> Result<Option<Arc<dyn Toolbox>>, Error> {
         Ok(Some(match name {
             "edits" => Arc::new(Edits::new(&self.files()?).toolbox()),
@@ -105,7 +105,7 @@ impl<'a> Hands<'a> {
         }))
     }
 
-    /// The folder of commands. A command that could read the folder of agents could call each of them.
+    /// The directory of commands. A command that could read the directory of agents could call each of them.
     #[cfg(all(feature = "shell", target_os = "linux"))]
     fn command_root(&self) -> Result<std::path::PathBuf, Error> {
         let root = toolbox::root(self.tooling, self.agent);

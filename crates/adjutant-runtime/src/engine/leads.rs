@@ -13,10 +13,10 @@ use crate::{
     prompt::Lead,
 };
 
-/// The largest number of open sessions. The least recently used idle ones are closed, and read again when they are
+/// The maximum number of open sessions. The least recently used idle ones are closed, and read again when they are
 /// needed.
 const MAX_KEPT: usize = 64;
-/// The largest number of characters of a session's name in the name of an agent that works on a board.
+/// The maximum number of characters of a session's name in the name of an agent that works on a board.
 const MAX_SHORT: usize = 24;
 
 /// The agents of each session.

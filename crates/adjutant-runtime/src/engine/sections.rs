@@ -1,4 +1,4 @@
-//! Texts in every request in addition to the instructions: context files, and the files of the working folder.
+//! Texts in every request in addition to the instructions: context files, and the files of the working directory.
 
 use std::{
     fs::File,
@@ -14,9 +14,9 @@ use crate::{
     manifest::{ContextSpec, DataSpec, Instructions, NamedContext},
 };
 
-/// The largest number of bytes of a file in the context.
+/// The maximum number of bytes of a file in the context.
 const MAX_FILE: u64 = 1 << 20;
-/// The most bytes that all of them may have for one agent.
+/// The maximum number of bytes that all of them may have for one agent.
 const MAX_CONTEXT: usize = 4 << 20;
 
 /// The text of instructions.

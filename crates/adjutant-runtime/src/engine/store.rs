@@ -163,7 +163,7 @@ impl Store {
     }
 }
 
-/// A path within a folder: what would lead out of it is refused.
+/// A path within a directory: what would lead out of it is refused.
 ///
 /// # Errors
 /// `Config` if it leads out.

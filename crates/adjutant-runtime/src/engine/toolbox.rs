@@ -188,7 +188,7 @@ fn named(name: &Arc<str>) -> ToolboxSpec {
     }
 }
 
-/// The folder of an agent's files.
+/// The directory of an agent's files.
 pub(super) fn root(tooling: &Tooling, agent: &AgentSpec) -> PathBuf {
     let of_files = |choice: &ToolboxChoice| match choice {
         ToolboxChoice::Spec(spec) if &*spec.name == "files" => spec.root.clone(),
@@ -201,7 +201,7 @@ pub(super) fn root(tooling: &Tooling, agent: &AgentSpec) -> PathBuf {
         .unwrap_or_else(|| tooling.workspace.work())
 }
 
-/// True if a folder is in the working folder; or in the workspace, if its files give no access to an agent.
+/// True if a directory is in the working directory; or in the workspace, if its files give no access to an agent.
 pub(super) fn is_own(tooling: &Tooling, root: &Path) -> bool {
     let own = if is_made(tooling) {
         tooling.workspace.work()
@@ -214,12 +214,12 @@ pub(super) fn is_own(tooling: &Tooling, root: &Path) -> bool {
         .is_some_and(|(root, own)| root.starts_with(own))
 }
 
-/// True if a backend made the workspace, in a folder of agents.
+/// True if a backend made the workspace, in a directory of agents.
 fn is_made(tooling: &Tooling) -> bool {
     tooling.workspace.file("agent.json").is_file()
 }
 
-/// Returns the folder of this agent, with all others: a program that can read it can call each of them.
+/// Returns the directory of this agent, with all others: a program that can read it can call each of them.
 pub(super) fn kept(tooling: &Tooling) -> &Path {
     let own = tooling.workspace.root();
     match own.parent() {

@@ -19,7 +19,7 @@ use crate::{
     process_tool::{Program, ProgramHolder, Surroundings},
 };
 
-/// The key-value store of reflections, if they have no folder.
+/// The key-value store of reflections, if they have no directory.
 const REFLECTIONS: &str = "reflections";
 
 /// The parts that all agents of an engine share.
@@ -66,7 +66,7 @@ pub(super) struct Given {
     pub(super) many: BTreeSet<Arc<str>>,
     pub(super) peers: Option<Arc<dyn Toolbox>>,
     pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
-    /// Instead of the skills in the folders.
+    /// Instead of the skills in the directories.
     pub(super) skills: Option<Skills>,
     pub(super) secrets: Vec<Arc<str>>,
     /// In the place of the sandbox of this machine.
@@ -201,7 +201,7 @@ impl Tooling {
     /// Returns an agent's reflections, at the place where they are kept.
     ///
     /// # Errors
-    /// `Config` if the folder leads out of the workspace or is reached by a link, or if the store keeps none.
+    /// `Config` if the directory leads out of the workspace or is reached by a link, or if the store keeps none.
     pub(super) fn reflections(&self, spec: &ReflectionSpec) -> Result<Reflections, Error> {
         let reflections = match &spec.folder {
             Some(folder) => {

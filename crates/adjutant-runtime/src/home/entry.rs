@@ -1,4 +1,4 @@
-//! The agents of a folder, as they are written down; nothing of them is started or changed.
+//! The agents of a directory, as they are written down; nothing of them is started or changed.
 
 use std::{fs, io, sync::Arc};
 
@@ -26,7 +26,7 @@ pub struct Entry {
     pub resolved: Arc<Resolved>,
 }
 
-/// The agents of a folder.
+/// The agents of a directory.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Entries {
@@ -37,10 +37,10 @@ pub struct Entries {
 }
 
 impl Home {
-    /// The agents of the folder.
+    /// The agents of the directory.
     ///
     /// # Errors
-    /// `Storage` if the folder cannot be read. Errors of single agents are returned next to the others.
+    /// `Storage` if the directory cannot be read. Errors of single agents are returned next to the others.
     pub fn entries(&self) -> Result<Entries, Error> {
         let mut entries = Entries::default();
         let folder = match fs::read_dir(self.root()) {

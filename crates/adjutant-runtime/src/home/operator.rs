@@ -1,4 +1,4 @@
-//! The one operator of a folder of agents: a lock that the kernel keeps, for as long as its process lives.
+//! The one operator of a directory of agents: a lock that the kernel keeps, for as long as its process lives.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -18,7 +18,7 @@ const FILE: &str = "operator.lock";
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The right to work on a folder of agents, until it is dropped or the process ends.
+/// The right to work on a directory of agents, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Operator {
     home: Home,
@@ -29,7 +29,7 @@ impl Home {
     /// Takes the right to work on the agents.
     ///
     /// # Errors
-    /// `Busy` if another operator has it; the message names its process. `Storage` if the folder cannot be used.
+    /// `Busy` if another operator has it; the message names its process. `Storage` if the directory cannot be used.
     pub fn operate(&self) -> Result<Operator, Error> {
         make_folder(self.root())?;
         let mut file = self.open_lock()?;
@@ -98,7 +98,7 @@ impl Home {
 }
 
 impl Operator {
-    /// The folder of agents.
+    /// The directory of agents.
     pub fn home(&self) -> &Home {
         &self.home
     }

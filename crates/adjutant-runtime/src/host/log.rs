@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{Error, http, prompt::Work};
 
-/// The largest number of characters of a panic in the log.
+/// The maximum number of characters of a panic in the log.
 const MAX_PANIC: usize = 500;
 
 /// Writes lines, each at once.

@@ -18,7 +18,7 @@ const HOST: &str = "agent-host";
 const PARTS: &str = "--parts";
 /// The timeout for that request.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The largest number of bytes of such an answer.
+/// The maximum number of bytes of such an answer.
 const MAX_NAMES: u64 = 1 << 20;
 
 /// The `main` of a program whose agents have custom parts: call it first.

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::MAX_REQUEST_BYTES;
 use crate::{Error, ErrorKind};
 
-/// The largest number of causes in an answer.
+/// The maximum number of causes in an answer.
 const MAX_CAUSES: usize = 8;
-/// The largest number of characters of a message.
+/// The maximum number of characters of a message.
 const MAX_MESSAGE: usize = 8000;
 
 /// Every kind with its name and its status.

@@ -12,9 +12,9 @@ use crate::prompt::{
     ResumeRequest, SessionsRequest, UndoRequest,
 };
 
-/// The largest number of faults in an error.
+/// The maximum number of faults in an error.
 const MAX_FAULTS: usize = 3;
-/// The largest number of characters of each.
+/// The maximum number of characters of each.
 const MAX_FAULT: usize = 200;
 
 /// A request of which there is a form.

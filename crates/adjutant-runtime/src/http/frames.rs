@@ -2,12 +2,12 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// The most bytes of one frame, and of an answer without any.
+/// The maximum number of bytes of one frame, and of an answer without any.
 pub(super) const MAX_FRAME_BYTES: usize = 256 * 1024 * 1024;
 
 /// Makes frames of bytes.
 ///
-/// Source: WHATWG HTML, "Server-sent events" (2025), of which a carriage return alone as the end of a line is left out:
+/// Source: WHATWG HTML, "Server-sent events" (2025), of which a carriage return alone as the end of a line is omitted:
 /// the routes never write one.
 #[derive(Debug, Default)]
 pub(super) struct Frames {

@@ -19,7 +19,7 @@ use crate::{Error, ErrorKind, Prompter, prompt::Look};
 
 /// The file that the page begins with.
 const INDEX: &str = "index.html";
-/// The largest number of bytes of events that are exported.
+/// The maximum number of bytes of events that are exported.
 const MAX_EXPORTED: usize = 32 * MAX_REQUEST_BYTES;
 /// The time after which an export contains all events of a session with an active run.
 const QUIET: Duration = Duration::from_secs(2);
@@ -45,7 +45,7 @@ const SEALED: &str = "default-src 'none'; script-src 'unsafe-inline' data:; styl
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageFile {
-    /// Its name, without folders; `index.html` is the page itself.
+    /// Its name, without directories; `index.html` is the page itself.
     pub name: &'static str,
     /// Its content: UTF-8.
     pub text: &'static str,

@@ -38,7 +38,7 @@ use crate::{
     },
 };
 
-/// The largest number of active prompts: fewer than connections, so that status and stop requests still work.
+/// The maximum number of active prompts: fewer than connections, so that status and stop requests still work.
 const MAX_PROMPTS: usize = 192;
 /// The time that the body of a request may take to arrive.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -400,7 +400,7 @@ impl RequestForm for InSession {
 struct Events {
     #[serde(default)]
     session: Option<Arc<str>>,
-    /// The newest event that is known.
+    /// The latest event that is known.
     #[serde(default)]
     after: Option<u64>,
     /// True if they continue after the ends of runs.

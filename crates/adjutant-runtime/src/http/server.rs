@@ -31,8 +31,8 @@ use super::{
 };
 use crate::{Error, ErrorKind, prompt::LocalPrompter};
 
-/// The largest number of connections at a time. Beyond that, a new one replaces the oldest that has not sent the
-/// token within [`PATIENCE`]; until there is one, or another connection ends, it waits.
+/// The maximum number of connections at a time. Beyond that, a new one replaces the oldest that has not sent the token
+/// within [`PATIENCE`]; until there is one, or another connection ends, it waits.
 const MAX_CONNECTIONS: usize = 256;
 /// The time for which a connection keeps its place without the token: a caller that sends its request immediately is
 /// never cut off.

@@ -43,7 +43,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const TRIES: u32 = 25;
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// The most bytes that the id of a message may have.
+/// The maximum number of bytes that the id of a message may have.
 const MAX_ID_BYTES: usize = 128;
 
 /// One for each session, or some.
@@ -75,7 +75,7 @@ pub(super) async fn ag_ui(whom: Whom, headers: HeaderMap, body: Body) -> Result<
     Ok(respond(ag_ui::HEADERS, ag_ui::tell(events, &input)))
 }
 
-/// The newest run once more, from its beginning on.
+/// The latest run once more, from its beginning on.
 pub(super) async fn ag_ui_again(
     whom: Whom,
     headers: HeaderMap,
@@ -149,7 +149,7 @@ async fn stand(prompter: &Arc<dyn Prompter>, session: &str, look: Look) -> Resul
     })
 }
 
-/// The client's ids of the user's newest messages.
+/// The client's ids of the user's latest messages.
 fn ids(messages: &[Value]) -> Result<Vec<Arc<str>>, Error> {
     let said = messages.iter().rev().filter(|it| it["role"] == "user");
     let ids: Vec<&str> = said
@@ -288,7 +288,7 @@ async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> 
     ask().await
 }
 
-/// The newest run of a session from its start, or the next one, which starts with the posts.
+/// The latest run of a session from its start, or the next one, which starts with the posts.
 async fn again(
     prompter: Arc<dyn Prompter>,
     session: &str,

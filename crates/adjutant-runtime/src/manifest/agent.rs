@@ -38,7 +38,7 @@ pub struct AgentSpec {
     /// The names of its process tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Arc<str>>,
-    /// The names of its skills; `*` for all that the skill folders hold.
+    /// The names of its skills; `*` for all that the skill directories hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Arc<str>>,
     /// The effects that act before each request: kinds and parameters, in this order.
@@ -65,7 +65,7 @@ pub struct AgentSpec {
     /// Bounds of one run.
     #[serde(skip_serializing_if = "super::is_default")]
     pub limits: LimitsSpec,
-    /// The largest number of requests that it may make for a task: `limits.max_turns` in short.
+    /// The maximum number of requests that it may make for a task: `limits.max_turns` in short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
     /// The amounts that a run of it and everything under it may use.
@@ -89,7 +89,7 @@ pub struct AgentSpec {
     /// The cost of a task, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Arc<str>>,
-    /// The largest number of its instances that may work at a time.
+    /// The maximum number of its instances that may work at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
     /// A short mark before its lines.
@@ -156,7 +156,7 @@ impl From<Definition> for AgentSpec {
     expecting = "it is true, false, or a mapping of parameters of `compact`"
 )]
 pub enum Compaction {
-    /// True if it is done before the window is full; false if never: old turns are left out then.
+    /// True if it is done before the window is full; false if never: old turns are omitted then.
     On(bool),
     /// The parameters of the effect `compact`, which does it before the window is full.
     With(Map<String, Value>),
@@ -217,10 +217,10 @@ pub struct EffectParams {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct LimitsSpec {
-    /// The largest number of requests that it may make: 50 without it.
+    /// The maximum number of requests that it may make: 50 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// The largest number of calls that may run at a time: 8 without it.
+    /// The maximum number of calls that may run at a time: 8 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_parallel_tools: Option<u32>,
     /// True if calls run one after the other.
@@ -235,7 +235,7 @@ pub struct LimitsSpec {
     /// The time that a cancelled call may take to end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace: Option<Span>,
-    /// The most bytes of a tool's result that a model sees.
+    /// The maximum number of bytes of a tool's result that a model sees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_result: Option<super::Bytes>,
     /// The consequence of reaching a limit.
@@ -296,7 +296,7 @@ pub struct TeamSpec {
     /// The agents of this manifest that members are made of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Arc<str>>,
-    /// The largest number of members at a time.
+    /// The maximum number of members at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
     /// The time that a member may work on a task.
@@ -315,7 +315,7 @@ pub struct TeamSpec {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct ReflectionSpec {
-    /// The folder of the notes, relative to the workspace; without one, they are kept in the store.
+    /// The directory of the notes, relative to the workspace; without one, they are kept in the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
 }

@@ -35,7 +35,7 @@ pub(super) struct Around {
     addresses: BTreeSet<String>,
     /// The additional parts of the program that will run it.
     parts: PartNames,
-    /// The folders in which programs are looked for.
+    /// The directories in which programs are looked for.
     path: Option<String>,
 }
 
@@ -192,7 +192,7 @@ impl Check<'_> {
         }
     }
 
-    /// A path to something in the manifest's folder; it becomes absolute.
+    /// A path to something in the manifest's directory; it becomes absolute.
     fn contained(&mut self, path: &mut std::path::PathBuf, at: At<'_>, kind: Kind) {
         match path::contained(&at.mark.source.folder, path, kind) {
             Ok(real) => *path = real,
@@ -200,7 +200,7 @@ impl Check<'_> {
         }
     }
 
-    /// A path that stays in a folder of the workspace.
+    /// A path that stays in a directory of the workspace.
     fn within(&mut self, path: &Path, at: At<'_>) {
         if let Err(message) = path::within(path) {
             self.tell(at, format!("{}: {message}", shown(path)));

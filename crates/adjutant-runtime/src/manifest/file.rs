@@ -15,9 +15,9 @@ use super::{
     yaml,
 };
 
-/// The largest number of bytes that a manifest may have.
+/// The maximum number of bytes that a manifest may have.
 pub(super) const MAX_BYTES: u64 = 1 << 20;
-/// The largest number of manifests that may extend one another.
+/// The maximum number of manifests that may extend one another.
 const MAX_PARENTS: usize = 10;
 
 /// A manifest and all that it extends.
@@ -126,7 +126,7 @@ impl ManifestReader<'_> {
     }
 }
 
-/// A file without links, and its folder.
+/// A file without links, and its directory.
 fn place(path: &Path, text: Option<&str>) -> Result<(PathBuf, PathBuf), String> {
     let told = |error: io::Error| reason(&error);
     let folder = path

@@ -15,7 +15,7 @@ use super::{
     read, yaml,
 };
 
-/// The largest number of agents that may be included.
+/// The maximum number of agents that may be included.
 const MAX_FILES: usize = 256;
 
 /// The agents that `include` names.

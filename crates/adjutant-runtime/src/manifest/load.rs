@@ -152,7 +152,7 @@ fn meant(
     };
     let mut manifest = found.value;
     let around = around(&manifest);
-    // A part that was left out would be missed wherever it is named.
+    // A part that was omitted would be missed wherever it is named.
     if found.is_whole {
         check::check(&mut manifest, &root, &around, &mut problems, &mut warnings);
     }

@@ -33,10 +33,10 @@ pub struct ModelSpec {
     /// The number of times that a call that failed and may succeed is tried again, for each model. Without it, 2 times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// The largest number of requests a minute that it may get.
+    /// The maximum number of requests a minute that it may get.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<u32>,
-    /// The largest number of tokens of input a minute that it may get.
+    /// The maximum number of tokens of input a minute that it may get.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens_per_minute: Option<u64>,
     /// The time that a reply may take from the request to its end.
@@ -102,7 +102,7 @@ impl ModelSpec {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct OptionsSpec {
-    /// The most tokens that a reply may have.
+    /// The maximum number of tokens that a reply may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
     /// The variety of replies, from 0 to 2.
@@ -134,7 +134,7 @@ pub struct OptionsSpec {
     pub extra: Map<String, Value>,
 }
 
-/// The amounts that a run and everything under it may use; an amount that is left out has no limit.
+/// The amounts that a run and everything under it may use; an amount that is omitted has no limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]

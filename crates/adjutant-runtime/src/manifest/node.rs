@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 pub(super) struct Source {
     /// The file as it was named.
     pub(super) shown: Arc<str>,
-    /// The folder that paths in it are relative to, without links.
+    /// The directory that paths in it are relative to, without links.
     pub(super) folder: PathBuf,
 }
 

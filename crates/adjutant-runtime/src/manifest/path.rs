@@ -7,9 +7,9 @@ use std::{
 
 use super::file::{MAX_BYTES, reason};
 
-/// The largest number of bytes that a file of `data` may have.
+/// The maximum number of bytes that a file of `data` may have.
 const MAX_DATA_BYTES: u64 = 256 << 20;
-/// The largest number of bytes that a path may have.
+/// The maximum number of bytes that a path may have.
 const MAX_PATH_BYTES: usize = 1_024;
 
 /// The kind of thing that a path must name.
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Folder,
 }
 
-/// A file or a folder that lies in the manifest's folder, without links.
+/// A file or a directory that lies in the manifest's directory, without links.
 ///
 /// # Errors
 /// Why it cannot be used.
@@ -59,7 +59,7 @@ pub(super) fn contained(folder: &Path, written: &Path, kind: Kind) -> Result<Pat
     Ok(real)
 }
 
-/// Checks that a path stays in its base folder, without looking at the disk.
+/// Checks that a path stays in its base directory, without looking at the disk.
 ///
 /// # Errors
 /// Why it does not.
@@ -115,7 +115,7 @@ pub(super) fn program(folder: &Path, written: &Path) -> Result<PathBuf, String> 
     Ok(real)
 }
 
-/// A file or a folder that a program reaches, wherever it is, without links.
+/// A file or a directory that a program reaches, wherever it is, without links.
 ///
 /// # Errors
 /// Why it cannot be used.
@@ -138,7 +138,7 @@ pub(super) fn reached(folder: &Path, written: &Path) -> Result<PathBuf, String> 
     Ok(real)
 }
 
-/// True if a program with this name is in one of these folders.
+/// True if a program with this name is in one of these directories.
 pub(super) fn is_in(folders: &str, name: &Path) -> bool {
     std::env::split_paths(folders).any(|folder| {
         fs::metadata(folder.join(name)).is_ok_and(|about| about.is_file() && is_executable(&about))

@@ -44,7 +44,7 @@ pub enum StoreKind {
     /// One file for sessions, memories, boards and notes.
     #[default]
     Sqlite,
-    /// A folder of JSON lines: sessions only.
+    /// A directory of JSON lines: sessions only.
     Jsonl,
     /// A PostgreSQL database.
     Postgres,

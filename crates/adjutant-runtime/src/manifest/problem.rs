@@ -5,9 +5,9 @@ use std::{fmt, sync::Arc};
 use super::node::Mark;
 use crate::{Error, ErrorKind};
 
-/// The largest number of reported problems.
+/// The maximum number of reported problems.
 const MAX_PROBLEMS: usize = 50;
-/// The largest number of characters of a text that a message repeats.
+/// The maximum number of characters of a text that a message repeats.
 const MAX_REPEATED: usize = 80;
 
 /// One thing that is wrong with a manifest, or noteworthy about it.

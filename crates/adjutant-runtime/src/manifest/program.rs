@@ -10,7 +10,7 @@ pub(crate) struct ProgramMut<'a> {
     pub(crate) whose: String,
     /// The field that names it.
     pub(crate) field: String,
-    /// The name of its folder, if it is carried along.
+    /// The name of its directory, if it is carried along.
     pub(crate) folder: String,
     pub(crate) path: &'a mut PathBuf,
     pub(crate) args: &'a [Arc<str>],

@@ -14,7 +14,7 @@ pub struct PeerSpec {
     pub name: Arc<str>,
     /// A description of its purpose, for the model.
     pub description: Arc<str>,
-    /// The agent beside this one, in the folder of the same operator: the one called `name` without it.
+    /// The agent beside this one, in the directory of the same operator: the one called `name` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
     /// The address that it listens on, in the place of `agent`: one of this machine, as `127.0.0.1:7000`.
@@ -29,14 +29,14 @@ pub struct PeerSpec {
     pub token_variable: Option<String>,
 }
 
-/// A file that is laid into the working folder.
+/// A file that is laid into the working directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DataSpec {
     /// The file, relative to the manifest.
     pub file: PathBuf,
-    /// The path that it is laid at, relative to the working folder; without it, under its own name.
+    /// The path that it is laid at, relative to the working directory; without it, under its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<PathBuf>,
     /// A description for the agents: files with a description are listed in their context.

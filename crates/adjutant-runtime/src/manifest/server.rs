@@ -34,10 +34,11 @@ pub struct ServerSpec {
     /// Variables of its environment; beside them it has `PATH`, `HOME`, `TMPDIR` and `LANG`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// The folder that it begins in: absolute, or relative to the manifest; without it the agent's working folder.
+    /// The directory that it begins in: absolute, or relative to the manifest; without it the agent's working
+    /// directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
-    /// Additional permissions of its sandbox, in which it can change its folder, its `HOME` and its `TMPDIR`.
+    /// Additional permissions of its sandbox, in which it can change its directory, its `HOME` and its `TMPDIR`.
     #[serde(skip_serializing_if = "super::is_default")]
     pub sandbox: SandboxSpec,
     /// The sha256 that its program must have, in 64 hexadecimal digits.

@@ -64,19 +64,19 @@ pub struct ToolboxSpec {
     /// The longest time that one call may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
-    /// The most bytes of one result.
+    /// The maximum number of bytes of one result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<Bytes>,
-    /// The folder that it works in, for `files`: relative to the manifest, without it the agent's working folder.
+    /// The directory that it works in, for `files`: relative to the manifest, without it the agent's working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
 }
 
 /// A tool that is a program.
 ///
-/// It is started without a shell, in the working folder and in a sandbox, with only `environment`, `PATH`, `HOME`,
-/// `TMPDIR` and `LANG`. Its standard input contains the call's arguments as one line of JSON; `args` can insert
-/// single arguments into its command line. Its standard output is the result; another exit code than 0 is an error.
+/// It is started without a shell, in the working directory and in a sandbox, with only `environment`, `PATH`, `HOME`,
+/// `TMPDIR` and `LANG`. Its standard input contains the call's arguments as one line of JSON; `args` can insert single
+/// arguments into its command line. Its standard output is the result; another exit code than 0 is an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -87,7 +87,7 @@ pub struct ProcessTool {
     pub description: Arc<str>,
     /// The program: a path relative to the manifest, or a name that is looked for in `PATH`.
     pub binary: PathBuf,
-    /// Its arguments. `{name}` is the argument `name` of the call, left out with its whole word if the call has none.
+    /// Its arguments. `{name}` is the argument `name` of the call, omitted with its whole word if the call has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<Arc<str>>,
     /// The schema of the call's arguments: JSON Schema of an object. By default, it has none.
@@ -96,8 +96,8 @@ pub struct ProcessTool {
     /// The longest time that a call may take: `60s` without it. Then everything that it started is killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
-    /// The largest number of bytes of its output that are kept: `64KiB` by default. The rest is read and dropped,
-    /// with a note.
+    /// The maximum number of bytes of its output that are kept: `64KiB` by default. The rest is read and dropped, with
+    /// a note.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<Bytes>,
     /// True if each call waits for approval.
@@ -119,16 +119,16 @@ pub struct ProcessTool {
 
 /// Additional permissions of a program's sandbox.
 ///
-/// There it reads the programs and libraries of the machine, itself and files that its `args` name by an absolute path, changes the
-/// working folder, its `HOME` and its `TMPDIR`, and has no network.
+/// There it reads the programs and libraries of the machine, itself and files that its `args` name by an absolute path,
+/// changes the working directory, its `HOME` and its `TMPDIR`, and has no network.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct SandboxSpec {
-    /// Files and folders that it may read, and execute: absolute, or relative to the manifest.
+    /// Files and directories that it may read, and execute: absolute, or relative to the manifest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<PathBuf>,
-    /// Files and folders that it may change: absolute, or relative to the manifest.
+    /// Files and directories that it may change: absolute, or relative to the manifest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<PathBuf>,
     /// True if it can use the network: it can send everything that it can read to any host.

@@ -20,14 +20,14 @@ use crate::{
     trust::Pins,
 };
 
-/// The name of such a file in a folder.
+/// The name of such a file in a directory.
 pub const FILE_NAME: &str = ".mcp.json";
-/// The largest size of such a file, and the largest number of servers in it.
+/// The largest size of such a file, and the maximum number of servers in it.
 const MAX_BYTES: u64 = 1 << 20;
 const MAX_SERVERS: usize = 64;
 /// The depth to which nothing may stand twice: the file, its servers, one of them, and its maps.
 const DEPTH: usize = 4;
-/// The largest number of bytes of a name.
+/// The maximum number of bytes of a name.
 const MAX_NAME: usize = 32;
 /// The fields that hold the servers; the second one is that of VS Code.
 const SERVERS: [&str; 2] = ["mcpServers", "servers"];
@@ -39,7 +39,7 @@ const FIELDS: [&str; 14] = [
     "prefix", "tools", "revision", "timeout",
 ];
 
-/// A file of servers that was read: `.mcp.json` of a folder, or the user's own.
+/// A file of servers that was read: `.mcp.json` of a directory, or the user's own.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct McpFile {
@@ -54,8 +54,8 @@ pub struct McpFile {
 impl McpFile {
     /// Reads a file; none if it is not there. It blocks.
     ///
-    /// A program is held in a sandbox in which it has the network, and may change the folder of the file and those that its arguments
-    /// name, unless the file says something else.
+    /// A program is held in a sandbox in which it has the network, and may change the directory of the file and those
+    /// that its arguments name, unless the file says something else.
     ///
     /// # Errors
     /// `Invalid` if it is no plain file, belongs to another user than this process's or root, is longer than 1 MiB, or is no JSON of
@@ -222,7 +222,7 @@ impl McpFile {
         )
     }
 
-    /// The folder that its paths are relative to.
+    /// The directory that its paths are relative to.
     fn folder(&self) -> &Path {
         self.path
             .parent()
@@ -332,7 +332,8 @@ impl McpFile {
             .filter(|command| command.components().count() > 1)
             .map(absolute);
         spec.cwd.as_mut().map(absolute);
-        // That of a user belongs to no folder. In one of a folder, words that are relative mean files there: it is part of what is trusted.
+        // That of a user belongs to no directory. In one of a directory, words that are relative mean files there: it
+        // is part of what is trusted.
         if self.path.file_name().is_some_and(|name| name == FILE_NAME) {
             spec.cwd.get_or_insert_with(|| folder.clone());
         }

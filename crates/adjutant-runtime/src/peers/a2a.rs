@@ -17,16 +17,16 @@ use super::{
     reach::{Lost, QUICK, Remote},
 };
 
-/// The largest number of characters of a question, and of bytes of the schema of its answer.
+/// The maximum number of characters of a question, and of bytes of the schema of its answer.
 const MAX_QUESTION: usize = 4_000;
 const MAX_SCHEMA: usize = 16 << 10;
-/// The largest number of questions at once, and of rounds of a call.
+/// The maximum number of questions at once, and of rounds of a call.
 const MAX_PAUSES: usize = 100;
-/// The largest number of bytes of a stored or returned name, and of the agent's output: as much as a log keeps of a
+/// The maximum number of bytes of a stored or returned name, and of the agent's output: as much as a log keeps of a
 /// result.
 const MAX_NAME: usize = 1_000;
 const MAX_TEXT: usize = (4 << 20) - 100;
-/// The most characters of why an answer cannot be read.
+/// The maximum number of characters of why an answer cannot be read.
 const MAX_WHY: usize = 200;
 /// The time limit for the start of a task: an agent without `returnImmediately` answers when it is done.
 const BEGIN: Duration = Duration::from_secs(600);

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::{Error, ErrorKind, Home, Prompter, Workspace, files::read_json, prompt::LocalPrompter};
 
-/// The running agents of this process, by their folders: each holds its own lock, so there is one.
+/// The running agents of this process, by their directories: each holds its own lock, so there is one.
 static PRESENT: LazyLock<Mutex<BTreeMap<PathBuf, LocalPrompter>>> = LazyLock::new(Mutex::default);
 
 /// A running agent of this process, until this is dropped.
@@ -26,7 +26,7 @@ pub(super) struct Peer {
 
 /// The way to an agent.
 pub(super) enum Door {
-    /// The agent of this name in a folder of agents.
+    /// The agent of this name in a directory of agents.
     Named { home: Home, agent: Arc<str> },
     /// The agent that listens there.
     At {

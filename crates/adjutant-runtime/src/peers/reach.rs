@@ -15,9 +15,9 @@ const VERSION: &str = "1.0";
 const ID: u64 = 1;
 /// The time for a card, and for a look at a task.
 pub(super) const QUICK: Duration = Duration::from_secs(30);
-/// The most bytes of an answer that are read.
+/// The maximum number of bytes of an answer that are read.
 const MAX_ANSWER: usize = 16 << 20;
-/// The largest number of characters of a refusal's reason.
+/// The maximum number of characters of a refusal's reason.
 const MAX_REASON: usize = 1_000;
 
 /// A remote agent.

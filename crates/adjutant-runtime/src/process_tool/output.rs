@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, os::unix::process::ExitStatusExt, process::ExitStatus};
 
-/// The largest number of bytes of error output that are kept.
+/// The maximum number of bytes of error output that are kept.
 pub(super) const MAX_ERRORS: usize = 8 << 10;
 
 /// A program that has ended.

@@ -26,7 +26,7 @@ impl Words {
         }
     }
 
-    /// The words of a call. A word is left out if the call lacks an argument that it places.
+    /// The words of a call. A word is omitted if the call lacks an argument that it places.
     ///
     /// # Errors
     /// `InvalidArguments` if a word would hold a zero byte, which ends one.

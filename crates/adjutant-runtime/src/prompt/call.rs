@@ -17,7 +17,7 @@ use super::{
 };
 use crate::error::{Error, ErrorKind};
 
-/// The largest number of active calls.
+/// The maximum number of active calls.
 const MAX_CALLS: usize = 192;
 
 /// The active calls, by their sessions, and their results.

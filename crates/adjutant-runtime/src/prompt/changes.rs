@@ -55,7 +55,7 @@ impl FileHistory {
         Ok(history)
     }
 
-    /// Returns the record before the newest run that changed files and began before this one; `None` without one.
+    /// Returns the record before the latest run that changed files and began before this one; `None` without one.
     pub fn before(&self, earlier: Option<Seq>) -> Option<Seq> {
         let end = earlier.unwrap_or(Seq(u64::MAX));
         let (newest, _) = self.changes.iter().rfind(|(seq, _)| *seq <= end)?;

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::{SessionInfo, SessionTable, told};
 use crate::Error;
 
-/// The largest number of records that are read for a page of sessions: the usage of a longer log is known some pages
+/// The maximum number of records that are read for a page of sessions: the usage of a longer log is known some pages
 /// later.
 pub(super) const MAX_READ: u64 = 20_000;
-/// The largest number of sessions of which something is kept.
+/// The maximum number of sessions of which something is kept.
 const MAX_KEPT: usize = 10_000;
 
 /// The state of a session.
@@ -33,9 +33,9 @@ pub enum SessionState {
     Waiting,
     /// A run has not ended, and has no driver.
     Open,
-    /// Its newest run has ended.
+    /// Its latest run has ended.
     Done,
-    /// Its newest run failed, in the part of its log that was read.
+    /// Its latest run failed, in the part of its log that was read.
     Failed,
     /// A run has not ended, and has no driver until that is requested.
     Aside,

@@ -26,7 +26,7 @@ pub(super) const MAX_LOOKED: usize = 2_000;
 /// The number of messages in one record with separate marks.
 const WITHIN: u64 = 1 << 20;
 
-/// The newest messages of a session, or those before a mark.
+/// The latest messages of a session, or those before a mark.
 ///
 /// The end of the log is read, and more of it only if that has too few messages: the cost of a page does not depend
 /// on the length of the log.

@@ -35,7 +35,7 @@ pub enum Lead {
 /// One run of the lead: its events, each after its record is in the log, and its result.
 pub(super) struct LeadRun {
     run: Kind,
-    /// The result of the newest run of an agent; a handoff chain may have several.
+    /// The result of the latest run of an agent; a handoff chain may have several.
     result: Option<Arc<RunResult>>,
     /// The error that ended it without a last event.
     failure: Option<Error>,

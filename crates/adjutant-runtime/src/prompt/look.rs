@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Glances, MAX_HEARD, glance::is_driven, session, shown_request, told};
 use crate::{Error, ErrorKind};
 
-/// The largest number of sessions in the list of workers, and of those examined for it.
+/// The maximum number of sessions in the list of workers, and of those examined for it.
 const MAX_TOLD: usize = 100;
 const MAX_LOOKED: usize = 10_000;
 /// The number of records at the end of a log in which the beginning of a run is looked for first.
@@ -43,7 +43,7 @@ pub enum Look {
         /// The number of requests, 1 to 1,000; 50 without it.
         limit: Option<u32>,
     },
-    /// Its state, and the start of its newest run.
+    /// Its state, and the start of its latest run.
     Run,
     /// The same, and the processed messages of clients.
     Heard {
@@ -153,7 +153,7 @@ pub(super) async fn look(
     })
 }
 
-/// The record that the newest run of the first agent began with. The log is read back to it and no further.
+/// The record that the latest run of the first agent began with. The log is read back to it and no further.
 async fn began(sessions: &Sessions, info: &LogInfo) -> Result<Option<Seq>, Error> {
     let journal = sessions.journal();
     let first = journal

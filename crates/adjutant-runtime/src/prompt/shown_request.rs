@@ -106,7 +106,7 @@ pub(super) async fn request(sessions: &Sessions, log: &LogId, seq: Seq) -> Resul
         .transpose()
         .map_err(told::of_journal)?;
     let thread = wanted.ok_or_else(|| missing("record"))?.thread.clone();
-    // The newest request up to the record, or the first behind it.
+    // The latest request up to the record, or the first behind it.
     let (mut run, mut found): (Run, Option<(ContextRow, Run)>) = (Run::default(), None);
     let mut turn = None;
     let mut records = journal.read(log, Seq(0));

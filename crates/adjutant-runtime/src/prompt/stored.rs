@@ -29,7 +29,7 @@ use crate::{Error, ErrorKind};
 
 /// The interval between two reads of a log that another process writes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The largest number of cached folds of logs.
+/// The maximum number of cached folds of logs.
 const MAX_FOLDS: usize = 4;
 
 /// A prompter over the sessions of a journal, with or without drivers. Cheap to clone.
@@ -111,7 +111,7 @@ impl StoredPrompter {
             .map_err(told::of_journal)
     }
 
-    /// Posts a prompt, to a session that is created if it does not exist; returns its newest record before that.
+    /// Posts a prompt, to a session that is created if it does not exist; returns its latest record before that.
     async fn say(&self, name: &str, text: &str, messages: &[Arc<str>]) -> Result<Seq, Error> {
         let log = session::check(name)?;
         // Its names come with it: it is one post.

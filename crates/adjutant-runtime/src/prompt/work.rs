@@ -30,9 +30,9 @@ use super::{
 };
 use crate::error::{Error, ErrorKind};
 
-/// The largest number of idle sessions that stay open.
+/// The maximum number of idle sessions that stay open.
 const MAX_IDLE: usize = 16;
-/// The largest number of runs without a waiting client.
+/// The maximum number of runs without a waiting client.
 const MAX_DETACHED: usize = 192;
 
 /// News for an observer of the work, never with texts of prompts and answers.

@@ -18,7 +18,7 @@ use crate::{
 
 /// The number of bytes that are read at a time.
 const CHUNK: usize = 256 << 10;
-/// The most bytes of a file that is hashed.
+/// The maximum number of bytes of a file that is hashed.
 const MAX_BYTES: u64 = 1 << 30;
 /// The most digests that are remembered.
 const MAX_REMEMBERED: usize = 1_024;

@@ -464,7 +464,7 @@ impl Drive {
         self.keep(id);
     }
 
-    /// Writes its course down, unless its folder is being deleted.
+    /// Writes its course down, unless its directory is being deleted.
     fn keep(&mut self, id: Uuid) {
         let Some(cared) = self.agents.get_mut(&id) else {
             return;

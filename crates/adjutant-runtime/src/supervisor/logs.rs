@@ -7,7 +7,7 @@ use crate::files::private;
 /// The log of an agent's process.
 const LOG: &str = "output.log";
 
-/// Puts the log of a folder aside, if it is longer than that.
+/// Puts the log of a directory aside, if it is longer than that.
 ///
 /// Its process keeps the file open, and always appends: so it is copied and emptied, not renamed. Output between the
 /// two is lost.

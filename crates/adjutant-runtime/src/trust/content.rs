@@ -17,12 +17,12 @@ use crate::{
     workspace::is_carried,
 };
 
-/// The depth to which folders of skills are looked through, and the number of files that count.
+/// The depth to which directories of skills are looked through, and the number of files that count.
 const MAX_DEPTH: usize = 32;
 const MAX_FILES: usize = 10_000;
-/// The most bytes that are hashed of all that one manifest names.
+/// The maximum number of bytes that are hashed of all that one manifest names.
 const MAX_BYTES: u64 = 4 << 30;
-/// The most bytes of a file in a command line that is hashed.
+/// The maximum number of bytes of a file in a command line that is hashed.
 const MAX_SCRIPT: u64 = 32 << 20;
 
 /// The subject of a digest. Trust in one does not extend to the other.
@@ -84,7 +84,7 @@ pub(super) fn digest(
     Ok(hex(&Sha256::digest(text)))
 }
 
-/// The path of a program in the folder of its agent, if it was included in a bundle.
+/// The path of a program in the directory of its agent, if it was included in a bundle.
 pub(super) fn carried<'a>(binary: &'a Path, own: &Path) -> Option<&'a Path> {
     binary
         .strip_prefix(own)
@@ -127,7 +127,7 @@ impl Hashed {
     }
 
     /// Returns the digest or the stamp of the file that a word of a command line names, as the script of a shell. Words
-    /// that begin with no slash mean files of the working folder, which the agent may change.
+    /// that begin with no slash mean files of the working directory, which the agent may change.
     fn word(&mut self, word: &str) -> Result<Option<String>, Error> {
         let behind = word.split_once('=').map_or(word, |(_, behind)| behind);
         let mut paths = [word, behind]
@@ -166,7 +166,7 @@ impl Hashed {
         })))
     }
 
-    /// The name of a file or a folder with the digest of its content, instead of its path.
+    /// The name of a file or a directory with the digest of its content, instead of its path.
     fn content(&mut self, path: &Path) -> Result<PathBuf, Error> {
         let mut files = Vec::new();
         self.walk(path, Path::new(""), 0, &mut files)?;

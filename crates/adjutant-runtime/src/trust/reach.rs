@@ -17,11 +17,11 @@ use crate::{
 /// Something that a manifest reaches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reach<'a> {
-    /// A file or a folder that is copied into the workspace: what agents are told, skills, data.
+    /// A file or a directory that is copied into the workspace: what agents are told, skills, data.
     Copied(&'a Path),
     /// A place within the workspace: a store, notes on failures, where data is laid.
     Inside(&'a Path),
-    /// The folder that a toolbox works in.
+    /// The directory that a toolbox works in.
     Root(&'a Path),
     /// A program.
     Program(&'a ProcessTool),

@@ -1,4 +1,4 @@
-//! The contents that a person has trusted: one file each, in the person's own folder, where no project can bring its
+//! The contents that a person has trusted: one file each, in the person's own directory, where no project can bring its
 //! own.
 
 use std::{
@@ -20,7 +20,7 @@ use crate::{
 /// |---|---|
 /// | `<digest>` | what was wanted when that content was trusted, for people; deleting it takes the trust back |
 ///
-/// The folder and its files are private to their owner. Clones share the trust of this process.
+/// The directory and its files are private to their owner. Clones share the trust of this process.
 #[derive(Debug, Clone, Default)]
 pub struct TrustStore {
     folder: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub struct TrustStore {
 }
 
 impl TrustStore {
-    /// The store in this folder. It need not be there yet.
+    /// The store in this directory. It need not be there yet.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: Some(folder.into()),
@@ -53,7 +53,7 @@ impl TrustStore {
         }
     }
 
-    /// The folder, if trust outlives the process.
+    /// The directory, if trust outlives the process.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }

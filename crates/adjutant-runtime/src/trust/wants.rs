@@ -1,4 +1,4 @@
-//! Finds out what a manifest wants that is more than to read its own folder and to ask a known provider: all of it.
+//! Finds out what a manifest wants that is more than to read its own directory and to ask a known provider: all of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,17 +25,17 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The folder of a workspace that belongs to its tools; nothing of ours is written through it, but for reflections.
+/// The directory of a workspace that belongs to its tools; nothing of ours is written through it, but for reflections.
 const WORK: &str = "work";
-/// The number of files of a workspace that are looked at, and the depth: an agent of years keeps a folder for each
+/// The number of files of a workspace that are looked at, and the depth: an agent of years keeps a directory for each
 /// session.
 const MAX_FILES: usize = 1_000_000;
 const MAX_DEPTH: usize = 32;
-/// The largest number of files that are counted among those that programs of an agent may use.
+/// The maximum number of files that are counted among those that programs of an agent may use.
 const MAX_COUNTED: usize = 10_000;
 
 impl Wants {
-    /// Returns the wants of a manifest whose own folder is this one. It reads files, and blocks.
+    /// Returns the wants of a manifest whose own directory is this one. It reads files, and blocks.
     ///
     /// # Errors
     /// `Full` if a file that it names is longer than 1 GiB, or all of them are than 4 GiB.
@@ -72,7 +72,7 @@ impl Wants {
         })
     }
 
-    /// Returns the wants of an agent that was written down in this folder, no matter by whom. It reads files, and
+    /// Returns the wants of an agent that was written down in this directory, no matter by whom. It reads files, and
     /// blocks.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Wants {
         Self::of_workspace(workspace, &workspace.agent()?.resolved.manifest, &[])
     }
 
-    /// Returns the wants of a manifest that runs in this folder, and was made of these files.
+    /// Returns the wants of a manifest that runs in this directory, and was made of these files.
     pub(crate) fn of_workspace(
         workspace: &Workspace,
         manifest: &Manifest,
@@ -466,7 +466,7 @@ fn find_links(
     true
 }
 
-/// Returns `before` plus the number of files in a folder, counted as far as anybody would read the number.
+/// Returns `before` plus the number of files in a directory, counted as far as anybody would read the number.
 fn count(folder: &Path, depth: usize, before: usize) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.fold(before, |all, entry| {
@@ -479,7 +479,7 @@ fn count(folder: &Path, depth: usize, before: usize) -> usize {
     })
 }
 
-/// True if a link leads out of a folder, or nowhere.
+/// True if a link leads out of a directory, or nowhere.
 fn leads_out(root: &Path, link: &Path) -> bool {
     !link.canonicalize().is_ok_and(|_| is_within(root, link))
 }
@@ -496,7 +496,7 @@ fn quoted(path: &Path) -> String {
     Value::from(path.to_string_lossy()).to_string()
 }
 
-/// True if a path lies in a folder, with links followed as far as there is something.
+/// True if a path lies in a directory, with links followed as far as there is something.
 fn is_within(own: &Path, path: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     match (real(own), real(path)) {

@@ -11,7 +11,7 @@ use crate::{
     provenance::{FileKind, PinnedFile},
 };
 
-/// The largest number of characters of a value.
+/// The maximum number of characters of a value.
 const MAX_VALUE: usize = 200;
 
 /// The changes of an update. Its text has one line for each change.

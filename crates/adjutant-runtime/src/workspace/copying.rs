@@ -1,4 +1,4 @@
-//! Copies of files in the context: regular files within a folder, up to a size, with the digest of the copy.
+//! Copies of files in the context: regular files within a directory, up to a size, with the digest of the copy.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -15,15 +15,15 @@ use crate::{
     provenance::hex,
 };
 
-/// The most bytes of one context or instruction file.
+/// The maximum number of bytes of one context or instruction file.
 pub(crate) const MAX_CONTEXT: u64 = 8 << 20;
-/// The most bytes of one file of data.
+/// The maximum number of bytes of one file of data.
 pub(crate) const MAX_DATA: u64 = 256 << 20;
-/// The most bytes of one file of a skill.
+/// The maximum number of bytes of one file of a skill.
 pub(crate) const MAX_SKILL: u64 = 32 << 20;
-/// The most files of one skill folder.
+/// The most files of one skill directory.
 pub(crate) const MAX_SKILL_FILES: usize = 4_096;
-/// The most folders within folders of a skill folder.
+/// The most directories within directories of a skill directory.
 pub(crate) const MAX_SKILL_DEPTH: usize = 16;
 
 /// The number of bytes that are read at a time.
@@ -31,7 +31,7 @@ const CHUNK: usize = 64 << 10;
 
 /// Copies files until a stop request.
 pub(super) struct Copier<'a> {
-    /// The folders that files must lie in, without links in their paths. None: anywhere.
+    /// The directories that files must lie in, without links in their paths. None: anywhere.
     pub(super) within: &'a [PathBuf],
     pub(super) cancel: &'a Cancel,
 }
@@ -44,7 +44,7 @@ pub(super) struct Copied {
 }
 
 impl Copier<'_> {
-    /// Copies a regular file. Its path is resolved without links, must then be in a permitted folder, and is opened
+    /// Copies a regular file. Its path is resolved without links, must then be in a permitted directory, and is opened
     /// without following a link that was created in the meantime.
     pub(super) fn file(&self, from: &Path, to: &Path, cap: u64) -> Result<Copied, Error> {
         let real = self.real(from)?;
@@ -54,7 +54,7 @@ impl Copier<'_> {
         self.copy(source, from, to, cap, executable)
     }
 
-    /// Copies a folder with all in it, and gives the paths of the copies relative to `to`, in order.
+    /// Copies a directory with all in it, and gives the paths of the copies relative to `to`, in order.
     pub(super) fn folder(&self, from: &Path, to: &Path) -> Result<Vec<(PathBuf, Copied)>, Error> {
         let real = self.real(from)?;
         if !real.is_dir() {
@@ -101,7 +101,7 @@ impl Copier<'_> {
         ))
     }
 
-    /// Looks where an opened file lies: a folder above it may have become a link since its path was freed of them.
+    /// Looks where an opened file lies: a directory above it may have become a link since its path was freed of them.
     #[cfg(target_os = "linux")]
     fn opened_within(&self, file: &File, path: &Path) -> Result<(), Error> {
         use std::os::fd::AsRawFd;
@@ -163,7 +163,7 @@ impl Copier<'_> {
     }
 }
 
-/// The files of a folder, relative to it. A link or a device within is refused, not passed over: it would be missed.
+/// The files of a directory, relative to it. A link or a device within is refused, not passed over: it would be missed.
 fn list(root: &Path, below: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Error> {
     let folder = root.join(below);
     let refuse = |what: String| Err(Error::new(ErrorKind::Pull, what));

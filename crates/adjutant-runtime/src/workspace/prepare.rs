@@ -19,14 +19,14 @@ use crate::{
     provenance::{FileKind, PinnedFile, Provenance, digest_of, pin_program},
 };
 
-/// The folder in which everything is made, before it is moved to its place.
+/// The directory in which everything is made, before it is moved to its place.
 const MAKING: &str = ".preparing";
-/// The folders that are moved to their places.
+/// The directories that are moved to their places.
 const MADE: [&str; 3] = ["context", "skills", "work"];
 
 /// Makes a workspace. Blocks.
 ///
-/// Everything is created in a temporary folder and moved to its place; `prepared.json`, written last, marks it as
+/// Everything is created in a temporary directory and moved to its place; `prepared.json`, written last, marks it as
 /// complete. Remainders of an earlier attempt are deleted first.
 pub(crate) fn prepare(
     workspace: &Workspace,
@@ -53,7 +53,7 @@ pub(crate) fn clear(workspace: &Workspace) -> Result<(), Error> {
         .try_for_each(|name| files::remove_folder(&workspace.file(name)))
 }
 
-/// Creates everything in a new folder without a marker.
+/// Creates everything in a new directory without a marker.
 pub(super) fn make(
     workspace: &Workspace,
     resolved: &Resolved,
@@ -120,7 +120,7 @@ fn put(
     Ok(prepared)
 }
 
-/// The folders of the files that a manifest was read from, without links.
+/// The directories of the files that a manifest was read from, without links.
 fn folders_of(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let folder = |source: &PathBuf| {
         let folder = source.parent().unwrap_or(Path::new("/"));
@@ -129,7 +129,7 @@ fn folders_of(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     sources.iter().map(folder).collect()
 }
 
-/// The folder of programs that were carried along.
+/// The directory of programs that were carried along.
 pub(crate) const TOOLS: &str = "tools";
 
 /// True if a path means a program that was carried along; a bare name means one of `PATH`.
@@ -245,7 +245,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Copies one file under its own name, into a numbered folder.
+    /// Copies one file under its own name, into a numbered directory.
     fn tell(&mut self, kind: FileKind, from: &Path) -> Result<PathBuf, Error> {
         if let Some(copy) = self.copies.get(from) {
             return Ok(copy.clone());
@@ -261,7 +261,7 @@ impl Making<'_> {
         Ok(copy)
     }
 
-    /// Copies folders of skills, each under its own name, which is part of a skill.
+    /// Copies directories of skills, each under its own name, which is part of a skill.
     fn skills(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
         for (number, folder) in manifest.skill_folders.iter_mut().enumerate() {
             let copy = Path::new("skills")
@@ -283,7 +283,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Lays files of data into the working folder.
+    /// Lays files of data into the working directory.
     fn data(&mut self, data: &mut [DataSpec]) -> Result<(), Error> {
         for data in data {
             let to = match &data.to {

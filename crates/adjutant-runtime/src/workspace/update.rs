@@ -1,5 +1,5 @@
 //! An update of a workspace: made beside what runs, put in its place by the next start, taken back if that start fails.
-//! Sessions, memories, boards and notes, and what else lies in the working folder, stay as they are.
+//! Sessions, memories, boards and notes, and what else lies in the working directory, stay as they are.
 
 use std::{
     fs,
@@ -23,11 +23,11 @@ use crate::{
     provenance::FileKind,
 };
 
-/// The folder of an update that is made and not yet in its place.
+/// The directory of an update that is made and not yet in its place.
 const STAGED: &str = ".update";
-/// The name of such a folder while it is deleted.
+/// The name of such a directory while it is deleted.
 const DROPPED: &str = ".dropped";
-/// The folder of the previous version, until a start of the update has succeeded.
+/// The directory of the previous version, until a start of the update has succeeded.
 const FORMER: &str = ".former";
 /// The file in it that marks its restoration.
 const BACK: &str = "back";
@@ -251,7 +251,7 @@ impl Workspace {
     }
 }
 
-/// Returns the things that a folder holds and that are put in their place one by one: `agent.json` is the last.
+/// Returns the things that a directory holds and that are put in their place one by one: `agent.json` is the last.
 fn items(of: &Workspace) -> Result<Vec<PathBuf>, Error> {
     let mut items: Vec<PathBuf> = ["context", "skills", TOOLS].map(PathBuf::from).into();
     let mut folders = vec![PathBuf::from("work")];
@@ -291,7 +291,7 @@ fn kept(now: &Path, old: &Path) -> Result<(), Error> {
         .map_err(|error| storage("keep", now, error))
 }
 
-/// Puts a folder where another one may be, which is then in its place or gone: where the system can, in one step.
+/// Puts a directory where another one may be, which is then in its place or gone: where the system can, in one step.
 fn put_down(from: &Path, to: &Path) -> Result<(), Error> {
     #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     if rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::EXCHANGE).is_ok() {
@@ -301,7 +301,7 @@ fn put_down(from: &Path, to: &Path) -> Result<(), Error> {
     fs::rename(from, to).map_err(|error| storage("make", to, error))
 }
 
-/// Moves a file or a folder over whatever is there.
+/// Moves a file or a directory over whatever is there.
 fn moved(from: &Path, to: &Path) -> Result<(), Error> {
     if to.symlink_metadata().is_ok_and(|it| it.is_dir()) {
         files::remove_folder(to)?;

@@ -1,4 +1,4 @@
-//! Patches in the form that models of OpenAI are trained on: files that are added, updated, moved and deleted.
+//! Patches in the format that OpenAI models are trained on: they add, update, move and delete files.
 //!
 //! Source: OpenAI, "GPT-4.1 Prompting Guide" (2025), appendix "Generating and applying file diffs".
 
@@ -19,14 +19,14 @@ pub(super) enum FilePatch {
     },
 }
 
-/// Lines that stand together, and what becomes of them.
+/// Consecutive lines, and their replacement.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Chunk {
-    /// The line before, for finding the place; several if they stand within each other.
+    /// The lines above it that locate it, from the outermost to the innermost.
     anchors: Vec<String>,
     old: Vec<String>,
     new: Vec<String>,
-    /// True if it ends the file.
+    /// True if it must be at the end of the file.
     at_end: bool,
 }
 
@@ -39,10 +39,10 @@ const WAYS: [fn(&str) -> String; 4] = [
 ];
 
 impl Patch {
-    /// Reads a patch.
+    /// Parses a patch.
     ///
     /// # Errors
-    /// The error with its line number.
+    /// The error message with its line number.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let mut lines = (1..)
             .zip(text.trim_matches(['\n', '\r']).lines())
@@ -127,7 +127,7 @@ impl Chunk {
             any = true;
             let (mark, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
             match mark {
-                // A blank line that lost its blank.
+                // An empty context line whose leading blank was lost.
                 " " | "" => {
                     chunk.old.push(rest.to_owned());
                     chunk.new.push(rest.to_owned());
@@ -157,10 +157,10 @@ impl Chunk {
     }
 }
 
-/// The content with all chunks applied, in order.
+/// Returns the content with all chunks applied, in order.
 ///
 /// # Errors
-/// Which one finds no place, in words for the model.
+/// The message for the model about the first chunk that does not match.
 pub(super) fn apply(content: &str, chunks: &[Chunk]) -> Result<String, String> {
     let ends = content.is_empty() || content.ends_with('\n');
     let mut lines: Vec<String> = content.lines().map(str::to_owned).collect();
@@ -224,7 +224,7 @@ fn absent(lines: &[String], from: usize, wanted: &[String]) -> String {
     }
 }
 
-/// The line with quotes and dashes as on a plain keyboard.
+/// Replaces typographic quotes and dashes by ASCII characters.
 fn plain(line: &str) -> String {
     let one = |it: char| match it {
         '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{201b}' => '\'',

@@ -1,22 +1,23 @@
-//! Finds the text that is to be replaced: as it is, then without blanks at the ends of lines, then without outer blanks.
+//! Finds the text to replace: first exactly, then without trailing blanks, then without leading and trailing blanks of
+//! each line.
 
 use std::ops::Range;
 
-/// The largest number of places that an error names.
+/// The maximum number of places that an error names.
 const MAX_NAMED: usize = 5;
-/// The largest number of lines of the nearest region in an error.
+/// The maximum number of lines of the most similar region in an error.
 const MAX_NEAREST: usize = 20;
 
-/// The largest number of lines that are compared to find it.
+/// The maximum number of lines that are compared to find that region.
 const MAX_COMPARED: usize = 40;
 
 /// The ways to compare two lines, in the order in which they are tried.
 const WAYS: [fn(&str) -> &str; 2] = [str::trim_end, str::trim];
 
-/// The new content.
+/// Returns the new content.
 ///
 /// # Errors
-/// Why nothing was replaced, in words for the model.
+/// The message for the model if nothing was replaced.
 pub(super) fn replace(content: &str, old: &str, new: &str, all: bool) -> Result<String, String> {
     if old.is_empty() {
         return Err("old_text is empty; write_file writes whole files".to_owned());
@@ -27,7 +28,7 @@ pub(super) fn replace(content: &str, old: &str, new: &str, all: bool) -> Result<
     let exact: Vec<usize> = content.match_indices(old).map(|(at, _)| at).collect();
     match exact[..] {
         [] => {}
-        // Places that lie over each other are several: `aa` appears twice in `aaa`.
+        // Overlapping matches count separately: `aa` appears twice in `aaa`.
         [at] if !all && content[after_first(content, at)..].contains(old) => {
             let second = after_first(content, at);
             let next = content[second..].find(old).map_or(at, |it| second + it);
@@ -61,12 +62,12 @@ pub(super) fn replace(content: &str, old: &str, new: &str, all: bool) -> Result<
     Err(missing(content, &lines, &wanted))
 }
 
-/// The place behind the character at this place.
+/// Returns the position after the character at this position.
 fn after_first(content: &str, at: usize) -> usize {
     at + content[at..].chars().next().map_or(0, char::len_utf8)
 }
 
-/// The lines of a text, without their line feeds.
+/// Returns the ranges of the lines of a text, without their line feeds.
 fn line_ranges(content: &str) -> Vec<Range<usize>> {
     let mut start = 0;
     let all = content.split('\n').map(|line| {
@@ -77,7 +78,7 @@ fn line_ranges(content: &str) -> Vec<Range<usize>> {
     all.collect()
 }
 
-/// The first lines of the places that are as wanted.
+/// Returns the first lines of the matching regions.
 fn windows<'a>(
     content: &'a str,
     lines: &'a [Range<usize>],
@@ -120,7 +121,7 @@ fn several(content: &str, places: impl Iterator<Item = usize>) -> String {
     )
 }
 
-/// The error for a missing text: it contains the region with most of its lines.
+/// The error for a missing text: it contains the region that shares most lines with it.
 fn missing(content: &str, lines: &[Range<usize>], wanted: &[&str]) -> String {
     let size = wanted.len().min(lines.len());
     let same = |(line, wanted): &(&Range<usize>, &&str)| {

@@ -1,13 +1,13 @@
-//! The text of a file with its encoding and line ends, which are both kept.
+//! The text of a file. A change keeps its encoding and line ends.
 
 use crate::files::utf16;
 
-/// A text with its encoding; its lines end with a line feed here.
+/// A text with its encoding; here, lines end with a line feed only.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Text {
     pub(super) content: String,
     encoding: Encoding,
-    /// True if all of its lines end with a carriage return before the line feed.
+    /// True if all lines of the file end with a carriage return and a line feed.
     crlf: bool,
 }
 
@@ -20,7 +20,7 @@ enum Encoding {
 }
 
 impl Text {
-    /// Reads the bytes of a file; `None` if they are no text.
+    /// Decodes the bytes of a file; `None` if they are not text.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let (encoding, content) = match bytes {
             [0xEF, 0xBB, 0xBF, rest @ ..] => (
@@ -52,7 +52,8 @@ impl Text {
         })
     }
 
-    /// A new text as this one is written. Lines that end with a carriage return stay as they are.
+    /// Returns a text with the same encoding and line ends. Lines of `content` that end with a carriage return stay
+    /// unchanged.
     pub(super) fn with(&self, content: String) -> Self {
         let content = if self.crlf {
             content.replace("\r\n", "\n")
@@ -62,7 +63,7 @@ impl Text {
         Self { content, ..*self }
     }
 
-    /// The bytes of the file.
+    /// Encodes the text as the bytes of the file.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let ended = self.crlf.then(|| self.content.replace('\n', "\r\n"));
         let content = ended.as_ref().unwrap_or(&self.content);

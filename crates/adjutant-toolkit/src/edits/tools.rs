@@ -268,7 +268,7 @@ impl Planned for MoveFile {
     }
 }
 
-/// The new place first: whatever comes in between, the text is there at least once.
+/// The destination is written first: after a failure in between, the text exists at least once.
 fn moved(
     files: &KnownFiles,
     (path, before): (std::path::PathBuf, Present),

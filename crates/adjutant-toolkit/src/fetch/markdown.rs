@@ -1,7 +1,7 @@
-//! HTML as Markdown, in one pass over the tokens of the page: whatever is in it costs its length and no more.
+//! Converts HTML to Markdown in one pass over the tokens of the page; the cost is linear in the length of the page.
 //!
-//! The tokens are html5ever's. No tree is built: a page of strangers may be as deep as it is long, and who walks its tree by calls,
-//! as the ready converters do, ends the whole program.
+//! Uses the tokenizer of html5ever and builds no tree: a hostile page can be nested as deep as it is long, and
+//! converters that walk a tree recursively overflow the stack.
 
 use std::cell::RefCell;
 
@@ -19,19 +19,19 @@ use reqwest::Url;
 
 use crate::files::{show, work};
 
-/// The number of bytes between two looks at whether to stop.
+/// The number of bytes between two checks for a stop request.
 const CHUNK: usize = 16 << 10;
-/// The largest number of elements that are open at once; deeper elements lose their format and keep their text.
+/// The maximum number of open elements. Deeper elements lose their format and keep their text.
 const MAX_DEPTH: usize = 48;
-/// The largest number of bytes of Markdown.
+/// The maximum number of bytes of Markdown.
 const MAX_TEXT: usize = 10 << 20;
-/// The largest number of bytes of an address of a link.
+/// The maximum number of bytes of a link's address.
 const MAX_LINK: usize = 2_000;
 
-/// The title of a page, and its text as Markdown.
+/// Returns the title of a page, and its text as Markdown.
 ///
 /// # Errors
-/// `Cancelled`.
+/// `Cancelled` after a stop request.
 pub(super) fn read(
     html: &str,
     base: &Url,
@@ -98,14 +98,14 @@ enum ElementForm {
     Title,
     Block,
     Quote,
-    /// The number of the next item, where items are numbered.
+    /// The number of the next item, for a numbered list.
     List(Option<u64>),
     Item,
     Pre,
     /// A mark before and after.
     Marked(&'static str),
     Link(String),
-    /// True if it has a row of headings, the number of rows, and of cells of this row.
+    /// Whether it has a header row, the number of rows, and the number of cells of this row.
     Table {
         is_headed: bool,
         rows: u64,
@@ -128,11 +128,11 @@ struct Markdown {
     title: Option<String>,
     out: String,
     open: Vec<Open>,
-    /// The number of line ends that come before the next text.
+    /// The number of line ends before the next text.
     breaks: usize,
     /// The prefix of the empty lines among them.
     gap: String,
-    /// True if a blank comes before the next text.
+    /// True if a blank is written before the next text.
     space: bool,
 }
 
@@ -151,7 +151,7 @@ impl Markdown {
             _ if is_void(name) => return,
             _ => {}
         }
-        // Deeper elements have no format: their end closes nothing.
+        // Deeper elements have no format, so their end tag closes nothing.
         if self.open.len() >= MAX_DEPTH {
             return;
         }
@@ -202,7 +202,7 @@ impl Markdown {
             }
             "title" | "script" | "style" | "svg" | "math" | "template" | "iframe" | "object"
             | "canvas" | "noembed" | "noframes" | "select" | "textarea" | "audio" | "video" => {
-                // Of a foreign element, `<svg/>` is all of it.
+                // In SVG and MathML, a self-closing tag has no content.
                 return (!(tag.self_closing && matches!(name, "svg" | "math")))
                     .then_some(ElementForm::Hidden);
             }
@@ -235,7 +235,7 @@ impl Markdown {
         })
     }
 
-    /// The address of a link or of an image, if it leads somewhere.
+    /// Returns the address of a link or of an image, if it can be resolved.
     fn address(&self, text: &str) -> Option<String> {
         let text = text.trim();
         if text.is_empty() || text.starts_with('#') || text.len() > MAX_LINK {
@@ -300,7 +300,7 @@ impl Markdown {
         let at = found.map(|back| self.open.len() - 1 - back);
         match at.filter(|at| self.open[*at].name == *name) {
             Some(at) => self.close(at),
-            // Source: WHATWG HTML, "in body": an end of a paragraph that is not open is an empty one.
+            // Source: WHATWG HTML, "in body": an end tag of a paragraph that is not open creates an empty paragraph.
             None if &**name == "p" => self.line(2),
             None => {}
         }
@@ -339,7 +339,7 @@ impl Markdown {
         }
     }
 
-    /// Removes a mark without a text, and everything written since.
+    /// Removes a marker without text, and everything after it.
     fn take_back(&mut self, to: usize) {
         self.out.truncate(to);
         for open in &mut self.open {
@@ -410,7 +410,7 @@ impl Markdown {
             self.word("|");
             if is_first {
                 self.line(1);
-                // As many as the row has, which bounds the output by the input.
+                // At most as many cells as the row has, so that the output is bounded by the input.
                 self.word(&format!(
                     "|{}",
                     " --- |".repeat(usize::try_from(of).unwrap_or(1))
@@ -497,20 +497,20 @@ impl Markdown {
         self.out.push_str(text);
     }
 
-    /// Ends the line, and `count - 1` empty ones follow.
+    /// Ends the line; `count - 1` empty lines follow.
     fn line(&mut self, count: usize) {
         if self.within(|it| *it == ElementForm::Hidden) {
             return;
         }
         let prefix = self.prefix();
-        // A container that has ended or is about to begin does not include the empty lines between.
+        // Empty lines between two containers belong to neither of them.
         if self.breaks == 0 || prefix.len() < self.gap.len() {
             self.gap = prefix;
         }
         (self.breaks, self.space) = (self.breaks.max(count), false);
     }
 
-    /// True if the text of an item begins here, directly after its mark.
+    /// True if the text of a list item begins here, directly after its marker.
     fn is_at_mark(&mut self) -> bool {
         let is_at_mark = self
             .open
@@ -558,7 +558,7 @@ fn attribute<'a>(tag: &'a Tag, name: &str) -> Option<&'a str> {
         .map(|it| &*it.value)
 }
 
-/// True if a reader would not see it: a favourite place for what only models read.
+/// True if a browser does not display it: such text is often written for models only.
 fn is_hidden(tag: &Tag) -> bool {
     let style = attribute(tag, "style").unwrap_or_default();
     let style: String = style

@@ -1,4 +1,4 @@
-//! From bytes to text: the encoding of a page, and its hidden characters.
+//! Decodes the bytes of a page to text, and removes hidden characters.
 
 use adjutant_llm::hidden;
 use adjutant_tool::{Cancel, ToolError};
@@ -8,13 +8,13 @@ use reqwest::Url;
 use super::markdown;
 use crate::files::show;
 
-/// The number of bytes in which a page may name its encoding.
+/// The number of bytes in which a page may declare its encoding.
 ///
 /// Source: WHATWG HTML, "prescan a byte stream to determine its encoding".
 const PRESCAN: usize = 1_024;
-/// The largest share of unreadable bytes in a text: one in this number.
+/// The maximum share of invalid bytes in a text: one in this number.
 const UNREADABLE: usize = 8;
-/// The largest number of bytes of a title.
+/// The maximum number of bytes of a title.
 const MAX_TITLE: usize = 300;
 
 /// A page as text.
@@ -24,14 +24,14 @@ pub(super) struct Page {
     pub(super) kind: String,
     pub(super) title: Option<String>,
     pub(super) text: String,
-    /// The number of characters that do not show, which are not in the text.
+    /// The number of invisible characters that were removed from the text.
     pub(super) dropped: u64,
 }
 
-/// Reads a page that was sent as `kind` (a content type).
+/// Decodes a page with the content type `kind`.
 ///
 /// # Errors
-/// `Failed` if it is no text, and `Cancelled`.
+/// `Failed` if it is not text, and `Cancelled` after a stop request.
 pub(super) fn read(bytes: &[u8], kind: &str, base: &Url, stop: &Cancel) -> Result<Page, ToolError> {
     let name = kind
         .split(';')
@@ -106,7 +106,7 @@ pub(super) fn read(bytes: &[u8], kind: &str, base: &Url, stop: &Cancel) -> Resul
     })
 }
 
-/// The encoding of a page: from its first bytes, from the server, from an HTML page itself, or UTF-8.
+/// Returns the encoding of a page: from its byte order mark, from the server, from an HTML page itself, or UTF-8.
 fn encoding(bytes: &[u8], kind: &str, is_html: bool) -> &'static Encoding {
     if let Some((encoding, _)) = Encoding::for_bom(bytes) {
         return encoding;
@@ -127,7 +127,7 @@ fn encoding(bytes: &[u8], kind: &str, is_html: bool) -> &'static Encoding {
     };
     let inner = || {
         let head = String::from_utf8_lossy(bytes.get(..PRESCAN).unwrap_or(bytes));
-        // A page that is readable so far is not in a two-byte encoding, whatever it declares.
+        // A page that is readable so far is not in a two-byte encoding, even if it declares one.
         named(&head).filter(|it| it.is_ascii_compatible())
     };
     named(kind)

@@ -1,4 +1,4 @@
-//! A copy of everything below a root, in another folder: through directory handles only, following no link.
+//! Copies everything below a root into another directory, through directory handles, following no link.
 
 use std::{
     ffi::OsStr,
@@ -14,11 +14,11 @@ use super::{
     walk::{MAX_DEPTH, MAX_ENTRIES},
 };
 
-/// The largest number of bytes that are copied.
+/// The maximum number of bytes that are copied.
 const MAX_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 /// The name of a git repository, or of a file that refers to one.
 const GIT: &str = ".git";
-/// The largest number of bytes of a file that names a repository.
+/// The maximum number of bytes of a file that refers to a repository.
 const MAX_GIT: u64 = 4096;
 
 /// The result of a copy.
@@ -36,7 +36,7 @@ struct Copying<'r> {
     copied: Copied,
 }
 
-/// Copies all that is below a root into an empty folder.
+/// Copies everything below a root into an empty directory.
 pub(crate) fn all(root: &Root, to: &Dir) -> io::Result<Copied> {
     let mut copying = Copying {
         root,
@@ -47,7 +47,7 @@ pub(crate) fn all(root: &Root, to: &Dir) -> io::Result<Copied> {
     Ok(copying.copied)
 }
 
-/// Removes everything in a folder.
+/// Removes everything in a directory.
 pub(crate) fn clear(dir: &Dir) -> io::Result<()> {
     for entry in dir.entries()? {
         let entry = entry?;
@@ -74,9 +74,9 @@ impl Copying<'_> {
             match self.entry((from, to), &name, &path, depth) {
                 Ok(true) => {}
                 Ok(false) => self.copied.left_out.push(path),
-                // Gone by now.
+                // It was removed in the meantime.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                // Of an entry further below, which is named.
+                // The error belongs to a deeper entry and names it.
                 Err(error) if error.get_ref().is_some() => return Err(error),
                 Err(error) => {
                     return Err(io::Error::new(
@@ -89,7 +89,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Copies an entry; false if it is left out.
+    /// Copies an entry; false if it is omitted.
     fn entry(
         &mut self,
         (from, to): (&Dir, &Dir),
@@ -109,7 +109,7 @@ impl Copying<'_> {
         if !found.is_dir() {
             return Ok(found.is_file() && self.file((from, to), name)?);
         }
-        // Not through a link, should the folder have become one since.
+        // Does not follow a link that may have replaced the directory.
         let Some(below) = readable(
             from.open_dir_nofollow(name)
                 .and_then(|it| it.entries().map(|_| it)),
@@ -147,7 +147,7 @@ impl Copying<'_> {
     }
 }
 
-/// None if it may not be read.
+/// Returns `None` if permission is denied.
 fn readable<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
     match opened {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
@@ -155,7 +155,8 @@ fn readable<T>(opened: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// True if the file `.git` of a folder names a repository that is not copied with it: a commit in the copy would change that.
+/// True if the file `.git` of a directory refers to a repository outside the copy: a commit in the copy would change
+/// that repository.
 fn is_elsewhere(dir: &Dir, depth: usize) -> bool {
     let mut text = String::new();
     let read = open_regular(dir, Path::new(GIT))
@@ -170,7 +171,7 @@ fn is_elsewhere(dir: &Dir, depth: usize) -> bool {
             .starts_with('/')
 }
 
-/// Copies a link as it is: it may lead elsewhere, and nothing here follows it.
+/// Copies a link unchanged: its target may be outside, and it is not followed.
 #[cfg(unix)]
 fn link(from: &Dir, to: &Dir, name: &OsStr) -> io::Result<bool> {
     to.symlink_contents(from.read_link_contents(name)?, name)
@@ -182,7 +183,7 @@ fn link(_: &Dir, _: &Dir, _: &OsStr) -> io::Result<bool> {
     Ok(false)
 }
 
-/// A new file is for its owner alone.
+/// Makes a new file private to its owner.
 #[cfg(unix)]
 pub(crate) fn close(options: &mut OpenOptions) {
     use cap_std::fs::OpenOptionsExt;
@@ -192,7 +193,7 @@ pub(crate) fn close(options: &mut OpenOptions) {
 #[cfg(not(unix))]
 pub(crate) fn close(_: &mut OpenOptions) {}
 
-/// Permissions without setuid and setgid.
+/// Returns the permissions without setuid and setgid.
 #[cfg(unix)]
 fn plain(found: &Metadata) -> cap_std::fs::Permissions {
     use cap_std::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! A glob of the model, read as a line of `.gitignore`: `*.rs` at any depth, `src/**/*.rs` from the root.
+//! A glob from the model, with the syntax of a line of `.gitignore`: `*.rs` at any depth, `src/**/*.rs` from the root.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::show;
 
-/// The pattern of the files that are wanted.
+/// The pattern of the requested files.
 #[derive(Debug)]
 pub(super) struct Glob {
     matcher: Gitignore,
@@ -37,7 +37,7 @@ impl Glob {
         Ok(Self { matcher, inverted })
     }
 
-    /// True if a file is wanted; its path is taken from the root and from where the search began.
+    /// True if a file matches, by its path from the root or from the start of the search.
     pub(super) fn wants(&self, path: &Path, from: &Path) -> bool {
         let hit = |path: &Path| {
             let usable = path.components().next().is_some() && !path.has_root();

@@ -12,22 +12,22 @@ use grep_searcher::{
 
 use super::show;
 
-/// The largest number of bytes that a compiled pattern may take.
+/// The maximum size of a compiled pattern, in bytes.
 const MAX_PATTERN: usize = 1_048_576;
-/// The largest number of bytes of one file that are searched.
+/// The maximum number of bytes of one file that are searched.
 const MAX_FILE: u64 = 67_108_864;
-/// The largest number of bytes of one line that is searched; a file is searched up to a longer one.
+/// The maximum number of bytes of a line. The search of a file stops at a longer line.
 const MAX_LINE: usize = 8_388_608;
-/// The number of bytes at the beginning of a file in which a NUL marks it as binary.
+/// The number of bytes at the start of a file in which a NUL marks it as binary.
 const HEAD: u64 = 16_384;
-/// The largest number of bytes of text that one call shows.
+/// The maximum number of bytes of text in one result.
 pub(super) const MAX_BYTES: usize = 65_536;
-/// The largest number of bytes of a line in the result.
+/// The maximum number of bytes of a line in the result.
 const MAX_SHOWN: usize = 300;
-/// The number of bytes before a match far into its line that are kept.
+/// The number of bytes that are kept before a match far into its line.
 const LEAD: usize = 80;
 
-/// The search for one pattern, file after file; each thread has its own.
+/// The search for one pattern in one file after another; each thread has its own.
 #[derive(Debug, Clone)]
 pub(super) struct Grep {
     matcher: RegexMatcher,
@@ -42,11 +42,11 @@ pub(super) struct FileHits {
     pub(super) matches: u64,
     /// The number of bytes of the lines.
     pub(super) bytes: usize,
-    /// True if there are more lines than one call shows.
+    /// True if there are more lines than fit into one result.
     pub(super) cut: bool,
     /// The number of bytes that were searched.
     pub(super) scanned: u64,
-    /// True if it was searched only at its beginning.
+    /// True if only the start of the file was searched.
     pub(super) partly: bool,
 }
 
@@ -71,10 +71,10 @@ pub(super) enum LineKind {
 }
 
 impl Grep {
-    /// A search that shows so many lines around a match, and ends in a file after so many matches and one more.
+    /// Creates a search with this number of context lines. It stops in a file one match after the limit.
     ///
     /// # Errors
-    /// `InvalidArguments` if the pattern is no regular expression, or is too large.
+    /// `InvalidArguments` if the pattern is not a valid regular expression, or is too large.
     pub(super) fn new(
         pattern: &str,
         ignore_case: bool,
@@ -155,22 +155,22 @@ impl Read for Stoppable<'_> {
     }
 }
 
-/// Takes the lines that a search finds.
+/// Collects the lines that a search finds.
 struct MatchedLines<'a> {
     matcher: &'a RegexMatcher,
     limit: u64,
     found: FileHits,
-    /// The place of the first NUL.
+    /// The position of the first NUL.
     nul: Option<u64>,
 }
 
 impl MatchedLines<'_> {
-    /// True if a line contains the first NUL, or follows it: the content there is not text.
+    /// True if a line contains or follows the first NUL: the content there is not text.
     fn is_behind_nul(&self, at: u64, line: &[u8]) -> bool {
         self.nul.is_some_and(|nul| at + line.len() as u64 > nul)
     }
 
-    /// Adds a line; false if there is no room for another one.
+    /// Adds a line; false if the result is full.
     fn add(&mut self, number: Option<u64>, text: String, kind: LineKind) -> bool {
         self.found.bytes += text.len();
         self.found.matches += u64::from(kind == LineKind::Hit);
@@ -228,7 +228,7 @@ fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The part of a line around a match.
+/// Returns the part of a line around a match.
 fn around(line: &[u8], hit: Match) -> String {
     if line.len() <= MAX_SHOWN {
         return show::line(line);
@@ -249,7 +249,7 @@ fn around(line: &[u8], hit: Match) -> String {
     format!("{dots}{}{more}", show::line(&line[lead..end]))
 }
 
-/// The largest place at or before `at` where a character begins; about there if it is no UTF-8.
+/// Returns the largest character boundary at or before `at`; approximate for invalid UTF-8.
 fn floor(line: &[u8], at: usize) -> usize {
     let at = at.min(line.len());
     let begins = |place: &usize| {

@@ -10,7 +10,7 @@ use super::{
     show,
 };
 
-/// The largest number of bytes of files that one call searches.
+/// The maximum number of bytes of files that one call searches.
 const MAX_SCAN: u64 = 1_073_741_824;
 
 /// The matches that a search found so far.

@@ -14,12 +14,12 @@ use ignore::{
 
 use super::root::open_regular;
 
-/// The largest number of bytes of one ignore file that are read.
+/// The maximum number of bytes of one ignore file that are read.
 const MAX_RULE_BYTES: u64 = 262_144;
 
-/// The rules that hold in one directory; cheap to clone.
+/// The rules that apply in one directory. Cheap to clone.
 ///
-/// A deeper file wins over a higher one, and `.ignore` over `.gitignore`, as everywhere.
+/// A file in a deeper directory takes precedence, and `.ignore` takes precedence over `.gitignore`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ignored {
     ignore: Vec<Arc<IgnoreRules>>,
@@ -28,13 +28,13 @@ pub(super) struct Ignored {
 
 #[derive(Debug)]
 struct IgnoreRules {
-    /// The directory that the rules stand in, relative to the root.
+    /// The directory that contains the rules, relative to the root.
     at: PathBuf,
     matcher: Gitignore,
 }
 
 impl Ignored {
-    /// The rules that hold at a path below the root, which is a directory without links.
+    /// Returns the rules that apply at a path below the root, which is a directory without links.
     pub(super) fn above(root: &Dir, path: &Path) -> Self {
         let mut ignored = Self::default();
         let mut at = PathBuf::new();
@@ -51,7 +51,7 @@ impl Ignored {
         ignored
     }
 
-    /// These rules and those in a directory; an unreadable rules file counts as empty.
+    /// Adds the rules of a directory; an unreadable file counts as empty.
     #[must_use]
     pub(super) fn enter(&self, dir: &Dir, at: &Path) -> Self {
         let mut deeper = self.clone();
@@ -62,7 +62,7 @@ impl Ignored {
         deeper
     }
 
-    /// True if an entry of the directory is left out.
+    /// True if an entry of the directory is ignored.
     pub(super) fn hides(&self, path: &Path, is_dir: bool) -> bool {
         let nearest_first = self.ignore.iter().rev().chain(self.gitignore.iter().rev());
         for rules in nearest_first {
@@ -87,7 +87,7 @@ impl IgnoreRules {
         let text = String::from_utf8_lossy(&bytes);
         let mut builder = GitignoreBuilder::new("");
         for line in text.trim_start_matches('\u{feff}').lines() {
-            // A rule that cannot be read is no rule; git passes over it as well.
+            // Invalid rules are ignored, as in git.
             let _ = builder.add_line(None, line);
         }
         let matcher = builder.build().ok()?;

@@ -1,10 +1,10 @@
-//! Lines of a file, one at a time: never more than one bounded line in memory, however long the real one is.
+//! Reads the lines of a file one at a time, with at most one bounded line in memory.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use cap_std::fs::File;
 
-/// The number of bytes of a file that are read at a time; the first such piece decides whether it is binary.
+/// The number of bytes per read; the first read decides whether the file is binary.
 const BUFFER: usize = 16_384;
 
 /// The lines of a file.
@@ -20,16 +20,16 @@ pub(super) struct Lines<R = File> {
 pub(super) struct Line {
     /// Counted from 1.
     pub(super) number: u64,
-    /// The beginning of the line, without its line feed.
+    /// The start of the line, without its line feed.
     pub(super) bytes: Vec<u8>,
-    /// The number of bytes of the line that are not kept.
+    /// The number of bytes of the line that are not stored.
     pub(super) cut: u64,
-    /// True if it contains a NUL, kept or not.
+    /// True if the line contains a NUL, in its stored part or not.
     pub(super) nul: bool,
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines of the first `limit` bytes of a file, `keep` bytes of each.
+    /// Reads the lines of the first `limit` bytes of a file, and stores up to `keep` bytes of each.
     pub(super) fn new(file: R, limit: u64, keep: usize) -> Self {
         Self {
             reader: BufReader::with_capacity(BUFFER, file.take(limit)),
@@ -38,12 +38,12 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// True if the file begins like a binary one: with a NUL in its first piece.
+    /// True if the file is binary: its first read contains a NUL.
     pub(super) fn is_binary(&mut self) -> io::Result<bool> {
         Ok(self.reader.fill_buf()?.contains(&0))
     }
 
-    /// The next line; `None` at the end of the file or of the limit. A mark of byte order is dropped.
+    /// Returns the next line; `None` at the end of the file or of the limit. A byte order mark is removed.
     pub(super) fn read(&mut self) -> io::Result<Option<Line>> {
         let mut line = Line {
             number: self.number + 1,

@@ -17,7 +17,7 @@ use super::{
 const DEFAULT_DEPTH: u32 = 2;
 /// The default number of entries.
 const DEFAULT_LIMIT: u32 = 200;
-/// The largest number of entries that are listed.
+/// The maximum number of entries that are listed.
 const MAX_LIMIT: u32 = 1_000;
 
 /// Lists the files and directories below a directory, sorted, with sizes; a directory ends with a slash.
@@ -39,7 +39,7 @@ pub(super) struct Args {
     limit: Option<u32>,
 }
 
-/// Lists what is below a directory.
+/// The tool that lists the entries below a directory.
 #[derive(Debug)]
 pub(super) struct ListFiles {
     root: Root,

@@ -1,4 +1,4 @@
-//! The list of a walk's entries for the model: the ones nearest to the top if there are too many.
+//! Formats the entries of a walk for the model. If there are too many, the entries nearest to the root are kept.
 
 use adjutant_llm::CallResult;
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::{
     walk::{Kind, Walk, WalkEntry},
 };
 
-/// Formats `limit` of the entries, with the total number.
+/// Formats at most `limit` of the entries, with the total number.
 pub(super) fn render(
     mut found: Vec<WalkEntry>,
     limit: usize,
@@ -53,7 +53,7 @@ pub(super) fn render(
     }
 }
 
-/// Keeps the entries nearest to the top, in the order they have.
+/// Keeps the entries nearest to the root, in their order.
 fn keep_shallow(found: &mut Vec<WalkEntry>, limit: usize) {
     if found.len() <= limit {
         return;

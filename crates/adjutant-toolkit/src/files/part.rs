@@ -1,4 +1,4 @@
-//! The part of a text file that one call shows: numbered lines, bounded, and how to read on.
+//! The part of a text file in one result: numbered lines, bounded, with a note on how to continue.
 
 use std::{fmt::Write, io::Read};
 
@@ -11,11 +11,11 @@ use super::{
     show, work,
 };
 
-/// The largest number of bytes of text that one call shows.
+/// The maximum number of bytes of text in one result.
 const MAX_BYTES: usize = 65_536;
-/// The largest number of bytes of a line in the result.
+/// The maximum number of bytes of a line in the result.
 const MAX_LINE: usize = 2_000;
-/// The largest number of bytes of a file that are read to find the requested lines.
+/// The maximum number of bytes of a file that are read to find the requested lines.
 const MAX_SCAN: u64 = 268_435_456;
 
 /// The excerpt of a file.
@@ -68,12 +68,12 @@ impl<'a> FileExcerpt<'a> {
         self.finish(total, more, hit_limit)
     }
 
-    /// Shows a line; false if there is no room for it.
+    /// Adds a line; false if the result is full.
     fn show(&mut self, line: &Line) -> Result<bool, ToolError> {
         let bytes = line.bytes.strip_suffix(b"\r").unwrap_or(&line.bytes);
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text,
-            // The place where the line was cut may stand within a character.
+            // The line may have been cut within a character.
             Err(error) if line.cut > 0 && error.error_len().is_none() => {
                 std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
             }

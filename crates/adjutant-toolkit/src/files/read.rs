@@ -35,7 +35,7 @@ pub(super) struct Args {
     end_line: Option<u64>,
 }
 
-/// Reads a text file.
+/// The tool that reads a text file.
 #[derive(Debug)]
 pub(super) struct ReadFile {
     root: Root,
@@ -85,7 +85,7 @@ fn read(
     let opened = root.target(&args.path)?;
     match opened.target {
         PathTarget::File(mut file, size) => {
-            // Before the excerpt: a change in between is noticed by the next edit.
+            // Read before the excerpt: the next edit detects a change in between.
             let bytes = small(&mut file, size);
             let known = bytes
                 .as_deref()
@@ -115,7 +115,7 @@ fn read(
     }
 }
 
-/// The bytes of a file that is small enough to be edited; its beginning is where it is read next.
+/// Returns the content of a file that is small enough to be edited, and rewinds the file.
 fn small(file: &mut File, size: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = if size > MAX_FILE {

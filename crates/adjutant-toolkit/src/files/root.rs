@@ -1,4 +1,4 @@
-//! The one place where paths are opened: always beneath the root, and only regular files and directories.
+//! Opens paths: always beneath the root, and only regular files and directories. No other code opens paths.
 
 use std::{
     ffi::OsStr,
@@ -16,20 +16,20 @@ use cap_std::{
 
 use super::show;
 
-/// The folder that keeps the agents of a project, with what lets their callers in.
+/// The directory with the agents of a project and their access tokens.
 const AGENTS: [&str; 2] = [".adjutant", "run"];
 
-/// A handle of the folder that no path leads out of.
+/// A handle of the directory. No path leads out of it.
 #[derive(Clone)]
 pub(crate) struct Root {
     dir: Arc<Dir>,
     /// Its absolute path, without links.
     path: Arc<Path>,
-    /// Folders below it that are not shown, relative to it, without links.
+    /// Hidden directories below it, relative to it, without links.
     closed: Arc<[PathBuf]>,
 }
 
-/// The target that a path led to.
+/// The target of a path.
 #[derive(Debug)]
 pub(super) enum PathTarget {
     /// A regular file, and its size in bytes.
@@ -38,7 +38,7 @@ pub(super) enum PathTarget {
     Dir(Dir),
 }
 
-/// Something that was opened, and where it stands.
+/// An opened target and its path.
 #[derive(Debug)]
 pub(super) struct Opened {
     /// The path relative to the root, without links; empty for the root.
@@ -55,13 +55,13 @@ impl Root {
         })
     }
 
-    /// The same, with one folder more that is not shown.
+    /// Hides another directory.
     pub(super) fn close(self, folder: PathBuf) -> Self {
         let closed = self.closed.iter().cloned().chain([folder]).collect();
         Self { closed, ..self }
     }
 
-    /// Returns the reason why a path is not shown, if it is not.
+    /// Returns the reason if a path is hidden.
     pub(crate) fn closes(&self, path: &Path) -> Option<&'static str> {
         let parts: Vec<_> = path.components().map(Component::as_os_str).collect();
         if parts.iter().any(|part| part.eq_ignore_ascii_case(".git")) {
@@ -70,7 +70,7 @@ impl Root {
         self.keeps_agents(path).then_some("agents are kept there")
     }
 
-    /// True if agents are kept in a path, with what lets their callers in.
+    /// True if a path contains agents and their access tokens.
     pub(super) fn keeps_agents(&self, path: &Path) -> bool {
         let parts: Vec<_> = path.components().map(Component::as_os_str).collect();
         let is_home = |pair: &[&OsStr]| {
@@ -82,7 +82,7 @@ impl Root {
             || self.closed.iter().any(|it| path.starts_with(it))
     }
 
-    /// The path from the root, if an absolute one is inside it; every other path as it is.
+    /// Returns an absolute path inside the root relative to it, and every other path unchanged.
     pub(crate) fn relative<'p>(&self, asked: &'p Path) -> &'p Path {
         match asked.strip_prefix(&self.path) {
             Ok(below) if below.as_os_str().is_empty() => Path::new("."),
@@ -91,12 +91,12 @@ impl Root {
         }
     }
 
-    /// The handle of the folder.
+    /// Returns the handle of the directory.
     pub(crate) fn dir(&self) -> &Dir {
         &self.dir
     }
 
-    /// Opens what the model asked for; blank or `.` is the root.
+    /// Opens the path that the model requested; an empty path or `.` is the root.
     pub(super) fn target(&self, asked: &str) -> Result<Opened, ToolError> {
         let asked = if asked.trim().is_empty() { "." } else { asked };
         let path = self
@@ -118,7 +118,7 @@ impl Root {
         }
     }
 
-    /// The place that a path leads to, from the root and without links; `None` if nothing is there.
+    /// Resolves a path relative to the root and without links; `None` if it does not exist.
     pub(crate) fn resolved(&self, path: &Path) -> Option<io::Result<PathBuf>> {
         let found = match path.to_str() {
             Some(text) => self.resolve(text),
@@ -130,7 +130,7 @@ impl Root {
         }
     }
 
-    /// The error that the model is told; it names the path as it was asked for, never where the root is.
+    /// Returns the error for the model. It contains the path as requested, never the location of the root.
     pub(crate) fn refused(&self, asked: &str, error: &io::Error) -> ToolError {
         refused(asked, error)
     }
@@ -163,9 +163,10 @@ impl Root {
     }
 }
 
-/// Opens a regular file beneath a directory, not through a link in its last part; `None` if it is something else.
+/// Opens a regular file beneath a directory, without following a link in the last component; `None` if it is not a
+/// regular file.
 ///
-/// It is opened without blocking, so that a pipe swapped in does not hang the thread before it is noticed.
+/// Opens without blocking, so that the thread does not hang if the file was replaced by a pipe.
 pub(crate) fn open_regular(dir: &Dir, path: &Path) -> io::Result<Option<(File, u64)>> {
     let mut options = OpenOptions::new();
     options.read(true).nonblock(true).follow(FollowSymlinks::No);
@@ -174,7 +175,7 @@ pub(crate) fn open_regular(dir: &Dir, path: &Path) -> io::Result<Option<(File, u
     Ok(metadata.is_file().then(|| (file, metadata.len())))
 }
 
-/// Makes the error that the model is told; it names the path as it was asked for, never where the root is.
+/// Returns the error for the model. It contains the path as requested, never the location of the root.
 fn refused(asked: &str, error: &io::Error) -> ToolError {
     let path = show::quoted(asked);
     match error.kind() {
@@ -182,7 +183,7 @@ fn refused(asked: &str, error: &io::Error) -> ToolError {
         io::ErrorKind::NotADirectory => {
             ToolError::failed(format!("there is no {path}: a part of it is no directory"))
         }
-        // An escape is noticed by the sandbox, not by the system, so there is no code of the system.
+        // `cap-std` reports an escape itself, so the error has no code of the system.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
             let message = format!(
                 "{path} leads out of the folder; paths are relative to the folder and stay inside"

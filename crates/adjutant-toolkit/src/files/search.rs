@@ -19,9 +19,9 @@ use super::{
 
 /// The default number of matching lines.
 const DEFAULT_RESULTS: u32 = 100;
-/// The largest number of matching lines.
+/// The maximum number of matching lines.
 const MAX_RESULTS: u32 = 1_000;
-/// The largest number of context lines around a match.
+/// The maximum number of context lines around a match.
 const MAX_CONTEXT: u32 = 10;
 
 /// Searches the text of files for a regular expression, line by line; shows `path:line: text` for every match.
@@ -51,7 +51,7 @@ pub(super) struct Args {
     max_results: Option<u32>,
 }
 
-/// Searches the text of files.
+/// The tool that searches the text of files.
 #[derive(Debug)]
 pub(super) struct SearchText {
     root: Root,

@@ -1,6 +1,6 @@
-//! The files that were read, with their state then, so that unknown content is never overwritten.
+//! The last known states of the files that were read, so that unknown content is never overwritten.
 //!
-//! This process remembers them; what another one read is known from the results in the conversation.
+//! This process stores its own reads. The reads of other processes are taken from the results in the conversation.
 
 use std::{
     collections::BTreeMap,
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use crate::digest::Digest;
 
-/// The key in a result's details for files as a call read or left them: an object from paths relative to the root to
-/// digests.
+/// The key in the details of a result for the states of files after the call: an object that maps paths, relative to
+/// the root, to digests.
 const DIGESTS: &str = "digests";
-/// The largest number of tracked files; beyond it, only the conversation determines the files that were read.
+/// The maximum number of tracked files; beyond it, only the conversation determines which files were read.
 const MAX_SEEN: usize = 10_000;
 
 /// The digests of files, by their path from the root.
@@ -46,7 +46,7 @@ impl Seen {
     }
 }
 
-/// Adds the states of files after the call to the details of a result; `None` for a deleted one.
+/// Adds the states of files after the call to the details of a result; `None` for a deleted file.
 pub(crate) fn tell<'a>(
     result: &mut CallResult,
     files: impl Iterator<Item = (&'a Path, Option<Digest>)>,
@@ -55,7 +55,7 @@ pub(crate) fn tell<'a>(
     result.details[DIGESTS] = Value::Object(digests.collect());
 }
 
-/// The file as it was when a call of this conversation saw or left it last.
+/// Returns the state of a file after the last call of this conversation that read or wrote it.
 pub(crate) fn told(conversation: &Conversation, path: &Path) -> Option<Digest> {
     let path = path.to_string_lossy();
     let told = |result: &CallResult| result.details.get(DIGESTS)?.get(&*path).cloned();

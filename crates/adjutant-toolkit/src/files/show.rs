@@ -1,8 +1,8 @@
-//! Functions that show names, sizes and long lines to a model.
+//! Formats names, sizes and long lines for a model.
 
 use std::{fmt::Write, path::Path};
 
-/// The largest number of characters of a requested path that an error repeats.
+/// The maximum number of characters of a requested path that an error repeats.
 const MAX_ECHO: usize = 200;
 
 /// A path on one line: separated by slashes, with control characters escaped and invalid UTF-8 replaced.
@@ -18,7 +18,7 @@ pub(crate) fn path(path: &Path) -> String {
     }
 }
 
-/// A text of the model in back-ticks, on one line and cut.
+/// Formats a text of the model in backticks, on one line, truncated.
 pub(crate) fn quoted(text: &str) -> String {
     let text = if text.is_empty() { "." } else { text };
     let cut: String = text.chars().take(MAX_ECHO).collect();
@@ -46,13 +46,13 @@ pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// The bytes of a line as text: invalid UTF-8 is replaced, a carriage return at the end removed.
+/// Decodes the bytes of a line: invalid UTF-8 is replaced, a carriage return at the end removed.
 pub(crate) fn line(bytes: &[u8]) -> String {
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The largest place at or before `at` where a text may be cut.
+/// Returns the largest character boundary at or before `at`.
 pub(crate) fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

@@ -18,13 +18,13 @@ use super::{
     work,
 };
 
-/// The number of files that a thread takes at a time; each may hold the handle of a directory.
+/// The number of files in a batch; each may hold the handle of a directory.
 const BATCH: usize = 32;
 
 /// The matches in some consecutive files of the walk.
 type Found = Vec<(PathBuf, Option<FileHits>)>;
 
-/// Two threads take turns at walking, and search side by side.
+/// Two threads take turns at walking, and search at the same time.
 struct Sweep<'a, W> {
     walk: Mutex<Numbered>,
     told: Mutex<Told>,
@@ -34,22 +34,22 @@ struct Sweep<'a, W> {
 
 struct Numbered {
     walk: Walk,
-    /// The number of batches that were taken.
+    /// The number of batches that were handed out.
     taken: usize,
 }
 
 /// The results so far.
 struct Told {
     hits: Hits,
-    /// The number of reported batches.
+    /// The number of the next batch to report.
     next: usize,
-    /// Batches that came before an earlier one was done.
+    /// Batches that finished before an earlier one.
     early: BTreeMap<usize, Found>,
-    /// The matches of those, and the bytes of their lines.
+    /// The number of their matches, and the bytes of their lines.
     waiting: (u64, usize),
 }
 
-/// Searches all files of a walk that are wanted; true beside it if the walk was given up.
+/// Searches all matching files of a walk; also returns true if the walk stopped at its limit.
 ///
 /// # Errors
 /// `Cancelled` after a stop request, `Failed` if a thread failed.
@@ -127,7 +127,7 @@ impl<W: Fn(&Path) -> bool + Sync> Sweep<'_, W> {
         work::go_on(self.stop)
     }
 
-    /// Searches some files; false if no more results are accepted.
+    /// Searches the files of a batch; false if no more results are accepted.
     fn perform(&self, grep: &mut Grep, (number, batch): Batch) -> Result<bool, ToolError> {
         let search = |(dir, path): (Arc<Dir>, PathBuf)| {
             work::go_on(self.stop)?;
@@ -147,7 +147,7 @@ impl<W: Fn(&Path) -> bool + Sync> Sweep<'_, W> {
 }
 
 impl Told {
-    /// Adds matches in their order; false if no more results are accepted.
+    /// Adds the matches of a batch in order; false if no more results are accepted.
     fn add(&mut self, number: usize, found: Found) -> bool {
         let (matches, bytes) = amount(&found);
         self.waiting = (self.waiting.0 + matches, self.waiting.1 + bytes);
@@ -165,7 +165,7 @@ impl Told {
     }
 }
 
-/// The matches in some files, and the bytes of their lines.
+/// Returns the number of matches in some files, and the bytes of their lines.
 fn amount(found: &Found) -> (u64, usize) {
     found
         .iter()

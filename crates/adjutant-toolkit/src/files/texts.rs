@@ -1,4 +1,4 @@
-//! Files that another program such as an editor has open: its unsaved changes count, and writes go to it.
+//! Files that another program, such as an editor, has open: its unsaved changes count, and writes go to it.
 //!
 //! Paths are checked in `root.rs` first; lists and searches use the disk.
 
@@ -10,23 +10,24 @@ use tokio::{runtime::Handle, time::timeout};
 
 use super::{MAX_FILE, show};
 
-/// The timeout for an answer of the program with open files.
+/// The timeout for an answer of the program.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A program with open files, whose content can differ from the disk.
 ///
-/// It is only asked about regular files inside the root, whose bytes are UTF-8 without a byte order mark. The timeout
-/// is 30 s.
+/// It is called only for regular files inside the root whose bytes are UTF-8 without a byte order mark. The timeout is
+/// 30 s.
 #[async_trait]
 pub trait TextFiles: fmt::Debug + Send + Sync {
-    /// The text of a file, by its path relative to the root; `None` if the content on the disk counts.
+    /// Returns the text of a file, by its path relative to the root; `None` if the content on the disk counts.
     async fn read(&self, path: &Path) -> Result<Option<String>, ToolError>;
 
-    /// Writes a text in the place of a file, or as a new one whose folder is there; false if the disk shall be written instead.
+    /// Writes a text to an existing file, or to a new one whose directory exists; false if it must be written to the
+    /// disk.
     async fn write(&self, path: &Path, text: &str) -> Result<bool, ToolError>;
 }
 
-/// The programs to ask during a call, if there are some.
+/// The programs with open files, if any.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Texts {
     lent: Option<Arc<dyn TextFiles>>,
@@ -41,7 +42,7 @@ impl Texts {
         }
     }
 
-    /// The same, for a call that may be stopped.
+    /// Returns the programs for a call that may be stopped.
     pub(super) fn during(&self, stop: &Cancel) -> Self {
         Self {
             lent: self.lent.clone(),
@@ -53,7 +54,7 @@ impl Texts {
         self.lent.is_some()
     }
 
-    /// The text of a file with these bytes on the disk, if a program has other content. On a thread that may block.
+    /// Returns the text of a file with these bytes on the disk, if a program has other content. Blocks the thread.
     pub(crate) fn read(&self, path: &Path, bytes: &[u8]) -> Result<Option<String>, ToolError> {
         let Some(lent) = self.lent.as_ref().filter(|_| plain(bytes).is_some()) else {
             return Ok(None);
@@ -76,8 +77,8 @@ impl Texts {
         }
     }
 
-    /// Writes a text; false if it must be written to the disk. On a thread that may block. Stop requests are ignored,
-    /// because the content would be unknown afterwards.
+    /// Writes a text; false if it must be written to the disk. Blocks the thread. Stop requests are ignored, because
+    /// the content would be unknown afterwards.
     pub(crate) fn write(&self, path: &Path, text: &str) -> Result<bool, ToolError> {
         let Some(lent) = &self.lent else {
             return Ok(false);
@@ -94,7 +95,7 @@ impl Texts {
     }
 }
 
-/// A text that other programs can handle: in another encoding its bytes would change.
+/// Returns the text if other programs can handle it: they would change the bytes of other encodings.
 pub(crate) fn plain(bytes: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     Some(text).filter(|text| !text.starts_with('\u{FEFF}') && !text.contains('\0'))

@@ -1,6 +1,6 @@
-//! UTF-16: the text of a file with such a byte order mark.
+//! Decodes UTF-16 text with a byte order mark.
 
-/// The text of a file that begins with a UTF-16 byte order mark; `None` without one, and for invalid text.
+/// Decodes a file that begins with a UTF-16 byte order mark; `None` without one, and for invalid text.
 pub(super) fn of_file(bytes: &[u8]) -> Option<String> {
     match bytes {
         [0xFF, 0xFE, rest @ ..] => decode(rest, u16::from_le_bytes),
@@ -9,7 +9,7 @@ pub(super) fn of_file(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// The text of these units; `None` if they are invalid.
+/// Decodes these units; `None` if they are invalid.
 pub(crate) fn decode(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     if !bytes.len().is_multiple_of(2) {
         return None;

@@ -16,7 +16,7 @@ use super::{ignored::Ignored, root::Root, show};
 
 /// The largest depth of a walk; each level holds one handle.
 pub(super) const MAX_DEPTH: usize = 64;
-/// The largest number of entries that a walk looks at, hidden and ignored ones included.
+/// The maximum number of entries that a walk visits, including hidden and ignored ones.
 pub(super) const MAX_ENTRIES: usize = 200_000;
 
 /// A walk, depth first.
@@ -31,12 +31,12 @@ pub(super) struct Walk {
     unreadable: u64,
 }
 
-/// An entry that the walk came upon.
+/// An entry of the walk.
 #[derive(Debug, Clone)]
 pub(super) struct WalkEntry {
     /// Relative to the root.
     pub(super) path: PathBuf,
-    /// Counted from 1 for the entries of the directory that the walk began in.
+    /// Counted from 1 for the entries of the start directory.
     pub(super) depth: usize,
     pub(super) kind: Kind,
     /// In bytes.
@@ -61,7 +61,7 @@ struct Level {
 }
 
 impl Walk {
-    /// A walk below a directory at `at`; `asked` is the model's name for it.
+    /// Starts a walk below a directory at `at`; `asked` is the path as the model wrote it.
     pub(super) fn below(
         root: &Root,
         dir: Dir,
@@ -91,7 +91,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Does not read sizes, which takes time: they are 0.
+    /// Skips the sizes, which are slow to read: they are 0.
     pub(super) fn without_sizes(self) -> Self {
         Self {
             sizes: false,
@@ -99,7 +99,7 @@ impl Walk {
         }
     }
 
-    /// The next matching file, with its directory.
+    /// Returns the next matching file, with its directory.
     pub(super) fn next_file(
         &mut self,
         wanted: impl Fn(&Path) -> bool,
@@ -107,11 +107,11 @@ impl Walk {
         let found = self
             .by_ref()
             .find(|found| found.kind == Kind::File && wanted(&found.path))?;
-        // The directory of the last entry is on top: an entered directory is not a file.
+        // The directory of the last entry is on top, because an entered directory is not a file.
         Some((Arc::clone(&self.levels.last()?.dir), found.path))
     }
 
-    /// True if the walk gave up at its limit of entries.
+    /// True if the walk stopped at its limit of entries.
     pub(super) fn is_incomplete(&self) -> bool {
         self.incomplete
     }
@@ -151,7 +151,7 @@ impl Walk {
             return;
         };
         let ignored = level.ignored.clone();
-        // Not through a link, should the directory have become one since.
+        // Does not follow a link that may have replaced the directory.
         let entered = level.dir.open_dir_nofollow(name);
         if entered
             .and_then(|dir| self.descend(dir, found.path.clone(), &ignored))
@@ -188,7 +188,7 @@ impl Iterator for Walk {
 }
 
 impl Level {
-    /// Looks at an entry; `None` if it is left out, or gone by now.
+    /// Inspects an entry; `None` if it is omitted, or was removed in the meantime.
     fn look(
         &self,
         name: &OsString,
@@ -202,7 +202,7 @@ impl Level {
             it if it.is_symlink() => Kind::Link,
             _ => Kind::Other,
         };
-        // Directories name the kinds of their entries, but not on every file system.
+        // Directory entries contain the file type, but not on every file system.
         let told = entry
             .file_type()
             .ok()

@@ -1,4 +1,4 @@
-//! The code that the three tools share: file work off the runtime's threads, and the spec of a typed argument struct.
+//! Shared by the three tools: file work on blocking threads, and the spec of a typed argument struct.
 
 use adjutant_tool::{CallContext, Cancel, Replay, ToolError, ToolErrorKind, ToolHints, ToolSpec};
 use schemars::{JsonSchema, generate::SchemaSettings};
@@ -19,7 +19,7 @@ pub(crate) const CHANGES: ToolHints = ToolHints {
     open_world: Some(false),
 };
 
-/// The spec of a pure tool that only looks; its description is the doc comment of `Args`.
+/// The spec of a pure, read-only tool; its description is the doc comment of `Args`.
 pub(crate) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
     let mut settings = SchemaSettings::draft2020_12();
     settings.meta_schema = None;
@@ -42,7 +42,7 @@ pub(crate) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
     }
 }
 
-/// Runs `work` on a thread that may block.
+/// Runs `work` on a blocking thread.
 ///
 /// Cancel: the work observes the call's stop request, and also stops when the future is dropped.
 pub(crate) async fn blocking<T: Send + 'static>(

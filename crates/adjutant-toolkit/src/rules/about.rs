@@ -1,4 +1,4 @@
-//! What a call is about: the commands, files and hosts of it.
+//! The commands, files and hosts of a call.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::{
     programs::{self, Effect},
 };
 
-/// The tools that change files, how, and the arguments that name them.
+/// The tools that change files, the kind of change, and the arguments that contain the paths.
 const EDITS: [(&str, Change, &[&str]); 5] = [
     ("write_file", Change::Write, &["path"]),
     ("edit_file", Change::Write, &["path"]),
@@ -21,11 +21,11 @@ const EDITS: [(&str, Change, &[&str]); 5] = [
     ("delete_file", Change::Delete, &["path"]),
     ("move_file", Change::Move, &["from", "to"]),
 ];
-/// The tools that run commands; those of an editor's terminal ask by themselves too.
+/// The tools that run commands; the tool for an editor's terminal requests its own approvals.
 const RUNS: [&str; 2] = ["run_command", "run_in_terminal"];
-/// The tools that look at files by an argument `path`.
+/// The tools that read files by an argument `path`.
 const LOOKS: [&str; 3] = ["list_files", "read_file", "search_text"];
-/// The tools that do nothing which needs anyone's word.
+/// The tools without effects that need an approval.
 const HARMLESS: [&str; 4] = ["ask_user", "update_plan", "command_output", "stop_command"];
 /// The lines of a patch that name files.
 const PATCH: [(&str, Change); 4] = [
@@ -34,10 +34,10 @@ const PATCH: [(&str, Change); 4] = [
     ("*** Delete File: ", Change::Delete),
     ("*** Move to: ", Change::Move),
 ];
-/// The largest number of directories that a command line may be in.
+/// The maximum number of directories that a command line may be in.
 const MAX_FOLDERS: usize = 16;
 
-/// Every tool that is known by its name.
+/// Returns the names of all known tools.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let edits = EDITS.iter().map(|(name, ..)| *name);
     edits
@@ -47,7 +47,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
         .chain(["fetch", "task_complete"])
 }
 
-/// What a call does.
+/// The effect of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Looks,
@@ -61,30 +61,30 @@ pub(super) enum Class {
 /// A change of a file.
 pub(super) struct Edit {
     pub(super) change: Change,
-    /// The file, from the root; `None` if it is not in it.
+    /// The file, relative to the root; `None` if it is outside.
     pub(super) path: Option<PathBuf>,
 }
 
-/// What a call is about.
+/// The commands, files and hosts of a call.
 pub(super) struct About<'a> {
     tool: &'a str,
     args: &'a Value,
     root: &'a Path,
     pub(super) class: Class,
     commands: Vec<Simple>,
-    /// Commands that others may run.
+    /// Commands that other commands may run.
     hidden: Vec<Simple>,
     edits: Vec<Edit>,
     reads: Vec<Option<PathBuf>>,
-    /// Files that its commands may change, and files that they may read, by their words.
+    /// Files that its commands may change, and files that they may read, as far as their arguments show.
     may_edit: Vec<Edit>,
     may_read: Vec<Option<PathBuf>>,
-    /// True if a command may change files of a directory that it names only as a whole.
+    /// True if a command may change any file of a directory that it names.
     pub(super) may_edit_below: bool,
     hosts: Vec<Option<String>>,
-    /// Why its command line cannot be read plainly.
+    /// The reason why its command line cannot be parsed.
     pub(super) unclear: Option<&'static str>,
-    /// True if it only reads, by the table of harmless commands.
+    /// True if it only reads, according to the table of harmless commands.
     pub(super) is_harmless: bool,
 }
 
@@ -121,7 +121,7 @@ impl<'a> About<'a> {
                 about.edit(*change, path(name));
             }
             if tool == "move_file" {
-                // What it held is shown where it comes to.
+                // The content becomes readable at the destination.
                 about.reads.extend(path("from"));
             }
             for line in args["patch"].as_str().unwrap_or_default().lines() {
@@ -174,7 +174,7 @@ impl<'a> About<'a> {
         for command in &line.commands {
             folders.enter(command);
             let place = |path: &str| folders.places(root, path);
-            // What keeps rules and hooks is changed by nobody's leave but a person's.
+            // Only the user may change files with rules, hooks or their settings.
             let open = |path: Option<PathBuf>| Edit {
                 change: Change::Command,
                 path: path.filter(|path| !is_kept(path)),
@@ -223,14 +223,14 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Returns the reason why the tool refuses the call in any case.
+    /// Returns the reason if the tool refuses the call in any case.
     pub(super) fn is_malformed(&self) -> Option<&'static str> {
         let has = |name: &str| !self.args[name].is_null();
         (self.tool == RUNS[0] && has("command") == has("argv"))
             .then_some("give either command or argv")
     }
 
-    /// Returns the targets of the paths of the call if links lead to other places.
+    /// Returns the targets of the paths of the call, if they contain links.
     pub(super) fn targets(&self) -> Vec<String> {
         let cwd = self.args["cwd"].as_str().map(|cwd| self.root.join(cwd));
         let paths = ["path", "from", "to"].map(|name| self.args[name].as_str());
@@ -244,8 +244,8 @@ impl<'a> About<'a> {
             .collect()
     }
 
-    /// The arguments by which the same call is known again: the program, its arguments, where it runs, and all that a shell does
-    /// with them, but not how long it may take.
+    /// Returns the arguments that identify the same call: the program, its arguments, its directory and its shell
+    /// settings, but not its timeout.
     pub(super) fn canonical(&self) -> Value {
         let mut args = self.args.clone();
         let Some(map) = args.as_object_mut() else {
@@ -274,7 +274,7 @@ impl<'a> About<'a> {
         args
     }
 
-    /// The parts that must all be allowed.
+    /// Returns the parts that must all be allowed.
     pub(super) fn parts(&self) -> Vec<Part<'_>> {
         let commands = self
             .commands
@@ -294,7 +294,7 @@ impl<'a> About<'a> {
             .collect()
     }
 
-    /// The parts that rules deny or need approval for, with the files that a command may use.
+    /// Returns the parts that rules may deny or require approval for, including files that a command may use.
     pub(super) fn denials(&self) -> impl Iterator<Item = Part<'_>> {
         let may_edit = self.may_edit.iter().map(Part::Edit);
         let may_read = self.may_read.iter().flatten();
@@ -305,7 +305,7 @@ impl<'a> About<'a> {
             .chain(may_read.map(|path| Part::Read(Some(path))))
     }
 
-    /// The rules that allow just this; `None` if no rule says just this.
+    /// Returns the rules that allow just this call; `None` if no rule can describe it.
     pub(super) fn exact(&self) -> Option<Vec<Rule>> {
         let is_file =
             self.class == Class::Edits && self.edits.iter().all(|edit| edit.change != Change::Move);
@@ -334,7 +334,7 @@ impl<'a> About<'a> {
         rules.filter(|rules| !rules.is_empty())
     }
 
-    /// The rule that allows this call whatever follows its first words, or whatever a call of this tool is about; `None` if an
+    /// Returns the rule that allows commands with the same first words, or all calls of this tool; `None` if an
     /// argument may be a program or code.
     pub(super) fn prefix(&self) -> Option<Rule> {
         match (self.class, self.commands.as_slice()) {
@@ -354,7 +354,7 @@ impl<'a> About<'a> {
         }
     }
 
-    /// The call in words for whoever is asked.
+    /// Formats the call for an approval request.
     pub(super) fn shown(&self, most: usize) -> String {
         let text = |name: &str| self.args[name].as_str().unwrap_or_default().to_owned();
         let shown = match self.class {
@@ -369,7 +369,7 @@ impl<'a> About<'a> {
     }
 }
 
-/// A text of so many characters at most.
+/// Truncates a text to this number of characters.
 pub(super) fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((at, _)) => format!("{} … ({} more bytes)", &text[..at], text.len() - at),
@@ -377,7 +377,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The path from the root, without `.` and `..`; `None` if it is not in it.
+/// Returns the path relative to the root, without `.` and `..`; `None` if it is outside.
 fn inside(root: &Path, folder: &Path, path: &str) -> Option<PathBuf> {
     let path = folder.join(path);
     let path = if path.is_absolute() {
@@ -397,7 +397,7 @@ fn inside(root: &Path, folder: &Path, path: &str) -> Option<PathBuf> {
     Some(clean)
 }
 
-/// A place as it is named, and where links lead from there, if that is another one.
+/// Returns a path as written, and its target if it contains links.
 pub(super) fn places(root: &Path, folder: &Path, path: &str) -> Vec<Option<PathBuf>> {
     let named = inside(root, folder, path);
     let Some(place) = &named else {
@@ -411,7 +411,7 @@ pub(super) fn places(root: &Path, folder: &Path, path: &str) -> Vec<Option<PathB
     vec![named, other]
 }
 
-/// The place that a path leads to: for a file that does not exist yet, by the nearest directory that does.
+/// Resolves a path; a file that does not exist yet is resolved by its nearest existing parent directory.
 fn real(path: &Path) -> Option<PathBuf> {
     let mut missing = PathBuf::new();
     for above in path.ancestors() {
@@ -434,13 +434,14 @@ fn real(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// True if both name one place without links.
+/// True if both paths have the same target.
 fn same(one: &Path, other: &Path) -> bool {
     let plain = |path: &Path| path.components().collect::<PathBuf>();
     plain(one) == plain(other)
 }
 
-/// The paths that a word may name: itself, and the text behind `=`, `@` or an option that joins its value.
+/// Returns the paths that a word may contain: the word itself, and the text after `=`, `@` or an option with a joined
+/// value.
 pub(super) fn split_paths(word: &str) -> impl Iterator<Item = &str> {
     let behind = word.split_once('=').map(|(_, value)| value);
     let joined = word
@@ -458,7 +459,7 @@ pub(super) fn split_paths(word: &str) -> impl Iterator<Item = &str> {
 /// The directories that the commands of a line may run in.
 struct Folders {
     known: Vec<PathBuf>,
-    /// True if there may be others.
+    /// True if there may be other directories.
     are_unknown: bool,
 }
 
@@ -470,7 +471,7 @@ impl Folders {
         }
     }
 
-    /// Adds the directories to which a command may change: both stay, because it may fail.
+    /// Adds the directories that a command may change to. The current ones stay, because the command may fail.
     fn enter(&mut self, command: &Simple) {
         let words = match command.program() {
             "builtin" | "command" => command.words.get(1..).unwrap_or_default(),
@@ -520,7 +521,7 @@ impl Folders {
     }
 }
 
-/// True if rules or what a repository runs are kept there.
+/// True if a path contains rules, or files that a repository runs.
 fn is_kept(path: &Path) -> bool {
     path.components().any(|part| {
         [".git", ".adjutant"]
@@ -529,7 +530,7 @@ fn is_kept(path: &Path) -> bool {
     })
 }
 
-/// The host of an address, if it is told plainly.
+/// Returns the host of an address, if it is written plainly.
 fn host_of(url: &str) -> Option<String> {
     let (scheme, rest) = url.trim().split_once("://")?;
     let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
@@ -548,7 +549,7 @@ fn host_of(url: &str) -> Option<String> {
         && host
             .bytes()
             .all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'.');
-    // A number has many forms, and a rule knows the plain one.
+    // An IP address has many notations, and a rule contains the plain one.
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.starts_with(|it: char| it.is_ascii_digit());
     (is_web && is_plain && (!is_number || host.parse::<std::net::Ipv4Addr>().is_ok()))

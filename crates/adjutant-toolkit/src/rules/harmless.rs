@@ -1,6 +1,7 @@
-//! Commands that only read, by a table: inside the sandbox they need no approval.
+//! A table of commands that only read: inside the sandbox they need no approval.
 //!
-//! A harmless command runs with the root read-only and without network, so the table only decides if a person has to approve it.
+//! A harmless command runs with a read-only root and without network, so the table only decides whether an approval is
+//! needed.
 
 use std::{env, fs, path::Path};
 
@@ -10,7 +11,7 @@ use super::{
     programs::is_option,
 };
 
-/// Programs that only read, and the options that make them do more.
+/// Programs that only read, and the options with which they do more.
 ///
 /// Sources: the manuals of GNU coreutils, findutils, grep, diffutils, ripgrep, fd, tree and jq (2026-11).
 const READERS: &[(&str, &str)] = &[
@@ -49,8 +50,8 @@ const READERS: &[(&str, &str)] = &[
 ];
 /// Subcommands of git that only read, and the options with which they do more.
 ///
-/// External differences, text conversion, pagers, filters, fsmonitor and hooks are named by a repository's settings. A
-/// repository that names any of them needs an approval.
+/// A repository's settings can name programs for external diffs, text conversion, pagers, filters, fsmonitor and hooks.
+/// A repository with any of them needs an approval.
 const GIT: &[(&str, &str)] = &[
     ("status", "-c -C"),
     (
@@ -65,7 +66,7 @@ const GIT: &[(&str, &str)] = &[
     ("cat-file", "--textconv --filters --batch-command"),
     ("grep", "-O --open-files-in-pager --textconv --no-index -f"),
 ];
-/// Subcommands of git that only list, if no further word but these follows.
+/// Subcommands of git that only list, if no further words than these follow.
 const GIT_LISTS: &[(&str, &str)] = &[
     (
         "branch",
@@ -77,7 +78,8 @@ const GIT_LISTS: &[(&str, &str)] = &[
     ("worktree", "list"),
     ("reflog", "show"),
 ];
-/// Settings of a repository by which git runs programs or reads other settings; each is a part of a section or of a name.
+/// Settings of a repository with which git runs programs or reads other settings; each is a part of a section or of a
+/// name.
 const GIT_SETTINGS: [&str; 16] = [
     "include",
     "filter",
@@ -96,17 +98,17 @@ const GIT_SETTINGS: [&str; 16] = [
     "trustctime",
     "promisor",
 ];
-/// The largest size of a repository's settings that are looked at.
+/// The maximum size of a repository's settings.
 const MAX_SETTINGS: u64 = 64 << 10;
 /// Programs that print their version.
 const VERSIONS: &str = "rustc cargo rustup python python3 pip pip3 uv node npm pnpm yarn deno bun go gofmt gcc g++ cc \
                         clang make cmake ninja java javac mvn gradle ruby gem perl php git bash rg fd jq docker tsc ruff";
-/// Commands that bash has itself.
+/// Builtin commands of bash.
 const BUILTINS: [&str; 10] = [
     "cd", "echo", "pwd", "true", "false", "test", "[", "printf", ":", "command",
 ];
 
-/// Variables that turn off what git would run by settings, for harmless commands.
+/// Variables that disable programs from git's settings, for harmless commands.
 #[cfg(all(feature = "shell", unix))]
 pub(crate) const GIT_VARIABLES: [(&str, &str); 14] = [
     ("GIT_OPTIONAL_LOCKS", "0"),
@@ -125,7 +127,7 @@ pub(crate) const GIT_VARIABLES: [(&str, &str); 14] = [
     ("GIT_CONFIG_VALUE_4", "cat"),
 ];
 
-/// True if all commands of a line only read, below the root.
+/// True if all commands of a line only read files below the root.
 pub(super) fn is_harmless(line: &Line, cwd: &Path, root: &Path) -> bool {
     line.unclear.is_none()
         && !line.commands.is_empty()
@@ -213,12 +215,12 @@ fn is_any(word: &str, options: &str) -> bool {
         .any(|option| is_option(word, option))
 }
 
-/// True if a word names nothing outside of the root.
+/// True if a word names no path outside of the root.
 fn is_below(word: &str, cwd: &Path, root: &Path) -> bool {
     if word.starts_with('~') || word.contains("$") {
         return false;
     }
-    // A value may be joined to an option of several letters: the path in it begins somewhere.
+    // A value may be joined to an option of several letters, so a path may begin at any letter.
     let joined = word
         .find(['/', '.'])
         .filter(|_| word.starts_with('-'))
@@ -229,7 +231,7 @@ fn is_below(word: &str, cwd: &Path, root: &Path) -> bool {
         .all(|path| places(root, cwd, path).iter().all(Option::is_some))
 }
 
-/// True if a program's name leads to a file outside of the root, or to bash itself.
+/// True if a program's name resolves to a file outside of the root, or to a builtin of bash.
 fn is_outside(program: &str, root: &Path) -> bool {
     if BUILTINS.contains(&program) {
         return true;
@@ -248,7 +250,7 @@ fn is_outside(program: &str, root: &Path) -> bool {
     false
 }
 
-/// True if the repository of a directory names no programs in its settings.
+/// True if the settings of a directory's repository name no programs.
 fn is_plain_repository(folder: &Path, root: &Path) -> bool {
     let Some(git) = folder
         .ancestors()
@@ -258,7 +260,7 @@ fn is_plain_repository(folder: &Path, root: &Path) -> bool {
     else {
         return false;
     };
-    // A worktree has its settings elsewhere.
+    // The settings of a worktree are in another directory.
     let is_folder = git.symlink_metadata().is_ok_and(|found| found.is_dir());
     let is_plain = |name: &str| match fs::symlink_metadata(git.join(name)) {
         Ok(found) if found.is_file() && found.len() <= MAX_SETTINGS => fs::read(git.join(name))

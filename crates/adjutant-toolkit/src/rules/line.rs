@@ -1,51 +1,52 @@
-//! Reads a command line of bash, as far as that can be read plainly. Any other syntax is reported, never guessed.
+//! Parses a command line of bash if it has plain syntax. Any other syntax is reported, never guessed.
 
 use adjutant_llm::hidden::is_hidden;
 
-/// The largest number of bytes of a line that is read.
+/// The maximum number of bytes of a line.
 const MAX_LINE: usize = 64 * 1024;
-/// How deep commands may stand in others.
+/// The maximum nesting depth of commands.
 const MAX_DEPTH: usize = 12;
-/// How many times commands are looked for in words of commands that were found in words.
+/// The maximum nesting depth of commands inside quoted words.
 const MAX_QUOTED: usize = 2;
-/// The largest number of commands that are looked for in words at a time, and the words of one that are looked at.
+/// The maximum number of commands that are searched in words at a time, and the maximum number of inspected words of a
+/// command.
 pub(super) const MAX_INNER: usize = 2_000;
 const MAX_WORDS: usize = 200;
-/// The words that are no commands where a command may stand.
+/// Keywords, which are not commands where a command may start.
 const KEYWORDS: [&str; 20] = [
     "!", "{", "}", "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done",
     "case", "esac", "in", "select", "function", "coproc", "[[",
 ];
-/// Files that are always written to without harm.
+/// Files that can always be written without harm.
 const SINKS: [&str; 4] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/zero"];
 
-/// The simple commands of a line, those in substitutions included.
+/// The simple commands of a line, including commands in substitutions.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Line {
     pub(super) commands: Vec<Simple>,
-    /// The first reason why it cannot be read plainly, if there is one.
+    /// The first reason why the line cannot be parsed, if any.
     pub(super) unclear: Option<&'static str>,
 }
 
-/// A simple command, its quotes removed.
+/// A simple command, with quotes removed.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Simple {
-    /// The variables that are set for it alone, as `NAME=value`.
+    /// The variables that are set only for this command, as `NAME=value`.
     pub(super) assigns: Vec<String>,
     pub(super) words: Vec<String>,
-    /// The places of words that stand for names of files, which may begin with a dash.
+    /// The positions of words that expand to file names, which may begin with a dash.
     pub(super) globs: Vec<usize>,
     /// The files that it writes to.
     pub(super) writes: Vec<String>,
-    /// The files that it is fed with.
+    /// The files that it reads by redirection.
     pub(super) reads: Vec<String>,
 }
 
-/// A word that was read.
+/// A parsed word.
 #[derive(Default)]
 struct Word {
     text: String,
-    /// The characters that stood unquoted; others are NUL.
+    /// The characters that were not quoted; others are NUL.
     bare: String,
 }
 
@@ -56,7 +57,7 @@ struct Reader<'a> {
 }
 
 impl Line {
-    /// Reads a line.
+    /// Parses a line.
     pub(super) fn read(text: &str) -> Self {
         Self::within(text, 0)
     }
@@ -83,7 +84,7 @@ impl Line {
         reader.line
     }
 
-    /// A command that no shell reads.
+    /// A command that is started without a shell.
     pub(super) fn of(argv: Vec<String>) -> Self {
         if argv.iter().map(|word| word.len() + 1).sum::<usize>() > MAX_LINE {
             return Self {
@@ -107,13 +108,13 @@ impl Line {
 }
 
 impl Simple {
-    /// The name of the program, without its folder.
+    /// Returns the name of the program, without its directory.
     pub(super) fn program(&self) -> &str {
         let name = self.words.first().map_or("", String::as_str);
         name.rsplit('/').next().unwrap_or(name)
     }
 
-    /// Commands that this one may run, as far as its words tell; those in words of words too.
+    /// Returns the commands that this command may run, as its words show, including nested ones.
     pub(super) fn inner(&self) -> Vec<Simple> {
         let (mut inner, mut from) = (self.within_words(), 0);
         for _ in 0..MAX_QUOTED {
@@ -160,7 +161,7 @@ impl Reader<'_> {
         self.chars.next_if_eq(&wanted).is_some()
     }
 
-    /// Reads commands to the end, or to a bracket that closes.
+    /// Parses commands to the end, or to a closing bracket.
     fn list(&mut self, closes: bool) {
         let mut words: Vec<Word> = Vec::new();
         let mut command = Simple::default();
@@ -231,7 +232,7 @@ impl Reader<'_> {
         self.depth -= 1;
     }
 
-    /// A command has ended.
+    /// Ends a command.
     fn end(&mut self, words: &mut Vec<Word>, command: &mut Simple) {
         let mut left = std::mem::take(words).into_iter().peekable();
         while let Some(word) = left.peek() {
@@ -271,7 +272,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads `>`, `>>`, `<`, `&>` and the like, with the file.
+    /// Parses `>`, `>>`, `<`, `&>` and similar operators, with the file.
     fn redirect(&mut self, command: &mut Simple, both: bool) {
         let writes = self.chars.next() == Some('>');
         if !writes && self.next_is('<') {
@@ -364,7 +365,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the text between `$'` and `'`.
+    /// Parses the text between `$'` and `'`.
     ///
     /// Source: the manual of bash, section "ANSI-C Quoting" (2026-11).
     fn read_escapes(&mut self, word: &mut Word) {
@@ -394,7 +395,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a character that is written as a number of so many digits at most.
+    /// Parses a character code with at most this number of digits.
     fn read_code(&mut self, radix: u32, most: usize, first: u32) -> Option<char> {
         let mut code = first;
         for _ in 0..most {
@@ -439,7 +440,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads what stands behind `$`, or between backquotes. Commands in it are found; what they come to is not known.
+    /// Parses an expansion after `$` or between backquotes. Commands in it are found; their output is unknown.
     fn expansion(&mut self, word: &mut Word, is_quoted: bool) {
         if self.next_is('`') {
             self.unclear("the output of a command becomes words");
@@ -463,7 +464,7 @@ impl Reader<'_> {
                 self.unclear("the output of a command becomes words");
                 self.nested(|reader| reader.list(true));
             }
-            // What stands in the braces is read on as part of the word.
+            // The content of the braces is parsed as part of the word.
             Some('{') => self.unclear("a variable becomes words"),
             Some('\'') if !is_quoted => {
                 self.chars.next();
@@ -486,7 +487,7 @@ impl Word {
         self.bare.push('\0');
     }
 
-    /// Quotes that hold nothing make a word all the same, and no keyword.
+    /// Empty quotes also form a word, which is not a keyword.
     fn quoted_nothing(&mut self) {
         self.bare.push('\0');
     }

@@ -1,4 +1,4 @@
-//! A rule: what it decides, and the calls that it is about.
+//! A rule: a decision, and the calls that it matches.
 
 use std::{
     fmt,
@@ -15,24 +15,24 @@ use super::{line::Simple, programs::is_safe_behind};
 use crate::{Error, ErrorKind};
 use adjutant_llm::hidden::is_hidden;
 
-/// The largest number of bytes of a rule.
+/// The maximum number of bytes of a rule.
 const MAX_RULE: usize = 4 * 1024;
 
-/// The decision about a call.
+/// The decision on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// It waits for someone's word.
+    /// The call waits for approval.
     Ask,
-    /// It does not run.
+    /// The call is denied.
     Deny,
 }
 
-/// A rule of [`Rules`](super::Rules): a decision, and the calls that it is about.
+/// A rule of [`Rules`](super::Rules): a decision, and the calls that it matches.
 ///
-/// Shape: `allow shell(git log *)`; its `Display` is what [`FromStr`] reads.
+/// Format: `allow shell(git log *)`. [`FromStr`] parses the output of `Display`.
 #[derive(Debug, Clone)]
 pub struct Rule {
     /// The decision.
@@ -40,20 +40,20 @@ pub struct Rule {
     /// The text in the brackets, or the name of a tool.
     text: Arc<str>,
     pub(super) subject: Subject,
-    /// The place where it was said: a file with a line, the application, a person.
+    /// The source of the rule: a file with a line, the application, or the user.
     pub from: Arc<str>,
 }
 
-/// The calls that a rule is about.
+/// The calls that a rule matches.
 #[derive(Debug, Clone)]
 pub(super) enum Subject {
     /// Commands that begin with these words.
     Shell(Words),
-    /// Changes of these files, of all kinds or of one.
+    /// Changes of these files, of any kind or of one kind.
     Edit(Paths, Option<Change>),
-    /// Looks at these files.
+    /// Reads of these files.
     Read(Paths),
-    /// Addresses of these hosts.
+    /// Fetches from these hosts.
     Fetch(Arc<str>),
     /// Calls of this tool.
     Tool(Arc<str>),
@@ -61,7 +61,7 @@ pub(super) enum Subject {
     Call(Arc<str>, Arc<Value>),
 }
 
-/// A kind of a change of a file.
+/// A kind of change of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// A file tool writes it.
@@ -82,20 +82,20 @@ pub(super) struct Words {
     open: bool,
 }
 
-/// The files that a rule is about.
+/// The files that a rule matches.
 #[derive(Debug, Clone)]
 pub(super) enum Paths {
     All,
-    /// Just this one, from the root.
+    /// Just this file, relative to the root.
     One(PathBuf),
-    /// As a line of `.gitignore` names them.
+    /// Files that match a line of `.gitignore`.
     Globs(Arc<Gitignore>),
 }
 
 impl Rule {
-    /// The rule that allows just this call, whose arguments are its canonical ones; `None` if no rule can say that.
+    /// Returns the rule that allows just this call with its canonical arguments; `None` if no rule can describe it.
     pub(super) fn of_call(tool: &str, args: &Value) -> Option<Self> {
-        // Hidden characters are escaped, because a person reads the rule before agreeing to it.
+        // Hidden characters are escaped, because the user reads the rule before approving it.
         let mut shown = String::new();
         for c in args.to_string().chars() {
             if is_hidden(c) {
@@ -109,7 +109,7 @@ impl Rule {
         format!("allow call({tool} {shown})").parse().ok()
     }
 
-    /// Says where the rule was said.
+    /// Sets the source of the rule.
     pub(super) fn said(self, from: impl Into<Arc<str>>) -> Self {
         Self {
             from: from.into(),
@@ -117,11 +117,12 @@ impl Rule {
         }
     }
 
-    /// The rule that allows a command that begins with these variables and words; `None` if no rule says that.
+    /// Returns the rule that allows a command that begins with these variables and words; `None` if no rule can
+    /// describe it.
     pub(super) fn of_prefix(variables: &[String], words: &[String]) -> Option<Self> {
         let all = variables.iter().chain(words);
         let quoted: Option<Vec<String>> = all.map(|word| quote(word)).collect();
-        // Read as it is shown and kept, so that both say the same.
+        // Parsed from the displayed and stored text, so that both have the same meaning.
         format!("allow shell({} *)", quoted?.join(" ")).parse().ok()
     }
 }
@@ -231,7 +232,7 @@ impl fmt::Display for Decision {
 }
 
 impl Words {
-    /// Words with their quotes removed; a `*` that was quoted stands for itself.
+    /// Parses words with their quotes removed; a quoted `*` stands for itself.
     fn read(text: &str) -> Option<Self> {
         let (mut words, mut chars) = (Vec::new(), text.chars().peekable());
         while chars.peek().is_some() {
@@ -260,7 +261,7 @@ impl Words {
         Some(Self { words, open })
     }
 
-    /// True if no word of it stands for others.
+    /// True if no word is a pattern.
     pub(super) fn is_exact(&self) -> bool {
         !self.open && self.words.iter().all(|word| !word.contains('*'))
     }
@@ -273,14 +274,14 @@ impl Words {
             .count()
     }
 
-    /// True if these are the words of a command.
+    /// True if these words match a command.
     pub(super) fn fits(&self, words: &[String]) -> bool {
         words
             .split_first()
             .is_some_and(|(program, rest)| self.fits_parts(program, rest))
     }
 
-    /// True if it allows a command: it names the variables too, and no pattern hides a dangerous word.
+    /// True if it allows a command: it also contains the variables, and no pattern matches a dangerous word.
     pub(super) fn allows(&self, command: &Simple) -> bool {
         let variables = command.assigns.len();
         let all: Vec<String> = command
@@ -296,12 +297,12 @@ impl Words {
             && (self.is_exact() || is_safe_behind(command, fixed - variables))
     }
 
-    /// As [`Words::fits`], whatever folder the program is in.
+    /// Like [`Words::fits`], for a program in any directory.
     pub(super) fn fits_program(&self, command: &Simple) -> bool {
         let Some((_, rest)) = command.words.split_first() else {
             return false;
         };
-        // Options before what a program is to do, and their values, hide it from nobody.
+        // Options and their values before the first argument do not hide the program.
         let options = rest.iter().take_while(|word| word.starts_with('-')).count();
         let tails = (1..=2 * options)
             .filter_map(|skipped| rest.get(skipped..))
@@ -347,12 +348,12 @@ impl Paths {
         Ok(Self::Globs(Arc::new(matcher)))
     }
 
-    /// True if it names all files.
+    /// True if it matches all files.
     pub(super) fn are_all(&self) -> bool {
         matches!(self, Self::All)
     }
 
-    /// True if it names a file; its path is taken from the root.
+    /// True if it matches a file, by its path relative to the root.
     pub(super) fn fits(&self, path: &Path) -> bool {
         match self {
             Self::All => true,
@@ -365,7 +366,7 @@ impl Paths {
     }
 }
 
-/// True if a host is of this pattern: itself, `*.example.org` for all below, `*` for all.
+/// True if a host matches a pattern: the host itself, `*.example.org` for all names below it, `*` for all hosts.
 pub(crate) fn fits_host(pattern: &str, host: &str) -> bool {
     match pattern.strip_prefix('*') {
         Some("") => true,
@@ -374,7 +375,7 @@ pub(crate) fn fits_host(pattern: &str, host: &str) -> bool {
     }
 }
 
-/// True if a word is as the pattern says; a `*` stands for any text, a NUL for a `*`.
+/// True if a word matches a pattern: a `*` matches any text, a NUL matches a literal `*`.
 fn fits(pattern: &str, word: &str) -> bool {
     let literal = |part: &str| part.replace('\0', "*");
     let Some((first, rest)) = pattern.split_once('*') else {
@@ -395,7 +396,7 @@ fn fits(pattern: &str, word: &str) -> bool {
     left.ends_with(&last)
 }
 
-/// The word as a rule's text has it; none if it cannot.
+/// Quotes a word for the text of a rule; `None` if that is not possible.
 fn quote(word: &str) -> Option<String> {
     if word.contains(|it: char| it == '\'' || it.is_control()) {
         return None;

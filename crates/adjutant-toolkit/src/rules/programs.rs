@@ -1,4 +1,4 @@
-//! Programs that run others, change the shell or write files, and the options by which others do.
+//! Programs that run other programs, change the shell or write files, and the options with which other programs do.
 //!
 //! The list is never complete: rules only sort plain commands, and the sandbox is the guarantee.
 
@@ -6,14 +6,14 @@ use std::path::Path;
 
 use super::line::Simple;
 
-/// The effect of a program, whatever its options are.
+/// The effect of a program, independent of its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// None beyond the effect that its name implies.
+    /// No effect beyond the one that its name implies.
     Plain,
     /// Its arguments are commands or code.
     Runs,
-    /// It changes the shell, and so the meaning of later commands.
+    /// It changes the state of the shell, and so the meaning of later commands.
     Shell,
     /// It changes the files that its arguments name.
     Writes,
@@ -21,12 +21,13 @@ pub(super) enum Effect {
     Interprets,
 }
 
-/// Programs that are known.
+/// Known programs.
 pub(super) struct Row {
     /// Their names, separated by blanks.
     pub(super) names: &'static str,
     pub(super) effect: Effect,
-    /// Options and words with which they run others, or write where they otherwise only read: see [`is_option`].
+    /// Options and words with which they run other programs, or write although they otherwise only read: see
+    /// [`is_option`].
     pub(super) options: &'static str,
 }
 
@@ -38,7 +39,7 @@ const fn row(names: &'static str, effect: Effect, options: &'static str) -> Row 
     }
 }
 
-/// Every program that is known.
+/// All known programs.
 pub(super) const ROWS: &[Row] = &[
     row(
         "sudo doas su runuser pkexec run0 gosu su-exec setuidgid sg newgrp env xargs parallel nice ionice nohup \
@@ -233,14 +234,14 @@ pub(super) const ROWS: &[Row] = &[
     row("ranger mc nnn lf", Effect::Runs, ""),
 ];
 
-/// The row of a program, by its name with or without its version.
+/// Returns the row of a program, by its name with or without a version.
 pub(super) fn find_row(program: &str) -> Option<&'static Row> {
     let name = program.strip_suffix(".exe").unwrap_or(program);
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '_'));
     let first = name.split_once('.').map_or(name, |(first, _)| first);
-    // A compiler's name begins with the machine that it compiles for.
+    // The name of a cross compiler begins with its target.
     let last = bare.rsplit_once('-').map_or(bare, |(_, last)| last);
-    // The program that starts others for the kernel can be called by its name.
+    // The dynamic loader can be called by its name to start other programs.
     let loader = ["ld-linux", "ld.so"]
         .into_iter()
         .find(|loader| name.starts_with(loader));
@@ -255,13 +256,13 @@ pub(super) fn find_row(program: &str) -> Option<&'static Row> {
         })
 }
 
-/// True if a command may run others, or do more than its name implies.
+/// True if a command may run other programs, or do more than its name implies.
 pub(super) fn runs_others(command: &Simple) -> bool {
     !command.assigns.is_empty() || !is_safe_behind(command, 1)
 }
 
-/// True if a command does no more than its name and its first words imply, whatever the later words are: a pattern
-/// with `*` behind them may allow it.
+/// True if a command does no more than its name and its first words imply, independent of later words: a pattern with a
+/// trailing `*` may allow it.
 pub(super) fn is_safe_behind(command: &Simple, fixed: usize) -> bool {
     let Some(row) = find_row(command.program()) else {
         return true;
@@ -299,8 +300,8 @@ pub(super) fn count_script_words(words: &[String]) -> Option<usize> {
     }
 }
 
-/// Build tools and their actions. All further arguments are allowed, except the options above. An empty
-/// list is for tools that do one thing.
+/// Build tools and their actions. All further arguments are allowed, except the options above. An empty list is for
+/// tools with only one action.
 const TOOLS: &[(&str, &str)] = &[
     (
         "cargo",
@@ -332,15 +333,15 @@ const CODE_MODULES: [&str; 12] = [
     "timeit", "pdb", "trace", "profile", "cProfile", "runpy", "code", "doctest", "zipapp",
     "asyncio", "pip", "pipx",
 ];
-/// Parts of the names of variables that name programs, code or settings.
+/// Parts of names of variables that contain programs, code or settings.
 const CODE_VARIABLES: [&str; 24] = [
     "PATH", "LD_", "OPT", "FLAGS", "GIT", "PYTHON", "NODE", "PERL", "RUBY", "JAVA", "RUSTC",
     "CARGO", "MAKE", "CC", "CXX", "EDITOR", "PAGER", "SHELL", "BROWSER", "COMMAND", "PROGRAM",
     "CONFIG", "LESS", "ENV",
 ];
 
-/// The number of first words of a build tool, a fixed script or a fixed module that decide its effect; `None` for every other
-/// command.
+/// Returns the number of first words of a build tool, a fixed script or a fixed module that decide its effect; `None`
+/// for every other command.
 pub(super) fn prefix_of(command: &Simple, root: &Path) -> Option<usize> {
     let words = &command.words;
     let program = words.first()?;
@@ -397,8 +398,8 @@ pub(super) fn is_runner(program: &str) -> bool {
     find_row(program).is_some_and(|row| !matches!(row.effect, Effect::Plain | Effect::Writes))
 }
 
-/// True if a word is this option, alone, with its value, or shortened as programs allow it; short ones may be joined. A `*` at
-/// the end of an option matches a value that is joined to it.
+/// True if a word is this option: without a value, with a joined value, or abbreviated as programs permit it. Short
+/// options may be combined. A `*` at the end of an option matches a joined value.
 pub(super) fn is_option(word: &str, option: &str) -> bool {
     if let Some(start) = option.strip_suffix('*') {
         return word.starts_with(start);
@@ -449,7 +450,7 @@ mod tests {
                     for line in [&[name, &*word, "x"][..], &[name, "x", &*word]] {
                         assert!(!is_safe_behind(&simple(line), 1), "{line:?}");
                     }
-                    // The rule names it.
+                    // The rule contains it.
                     if is_free {
                         assert!(is_safe_behind(&simple(&[name, &word]), 2), "{name} {word}");
                     }

@@ -77,7 +77,7 @@ impl Child {
                 "the launcher gave a command of no words",
             ));
         };
-        // A tool may have deleted the folder that it works in.
+        // A tool may have deleted the directory that it works in.
         [workspace.work(), workspace.tmp()]
             .iter()
             .try_for_each(|folder| files::make_folder(folder))?;

@@ -39,9 +39,9 @@ const BEAT: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(2);
 /// The number of missed answers before a process counts as frozen; a process stopped by a signal gets less time.
 const MISSES: u32 = 5;
-/// The largest number of log lines that the message of a failure holds.
+/// The maximum number of log lines that the message of a failure holds.
 const TOLD_LINES: usize = 10;
-/// The largest number of characters of each of them.
+/// The maximum number of characters of each of them.
 const TOLD_CHARS: usize = 500;
 
 /// Begins processes.

@@ -8,8 +8,8 @@ use crate::{error::Error, workspace::Workspace};
 
 /// Starts, reaches and kills the process of an agent.
 ///
-/// [`Process`](super::Process) does everything else: folder, locks, adoption, status, logs, credentials. Every method
-/// is optional. A launcher must guarantee:
+/// [`Process`](super::Process) does everything else: directory, locks, adoption, status, logs, credentials. Every
+/// method is optional. A launcher must guarantee:
 /// - the workspace exists under its own path, is writable, and its locks belong to this machine: a bind mount, not a
 ///   copy;
 /// - the environment is passed to the host unchanged, and the processes that it starts inherit it;
@@ -39,8 +39,8 @@ use crate::{error::Error, workspace::Workspace};
 pub trait Launcher: Send + Sync {
     /// Returns the command that starts a host, a program and its arguments: by default, the host itself.
     ///
-    /// `host` is the program of the host and its arguments. Environment, folder, output and group are set for the command.
-    /// It blocks.
+    /// `host` is the program of the host and its arguments. Environment, directory, output and group are set for the
+    /// command. It blocks.
     ///
     /// # Errors
     /// Any: the start fails with it.

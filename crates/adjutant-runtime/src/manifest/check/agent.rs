@@ -14,13 +14,13 @@ use crate::manifest::{
     problem::{Problem, quoted},
 };
 
-/// The largest number of agents.
+/// The maximum number of agents.
 const MAX_AGENTS: usize = 256;
 /// The known middleware.
 const MIDDLEWARE: [&str; 2] = ["logger", "recovery"];
-/// The largest number of rules of an agent.
+/// The maximum number of rules of an agent.
 const MAX_RULES: usize = 1_000;
-/// The largest number of bytes of a result that a model may see.
+/// The maximum number of bytes of a result that a model may see.
 const MAX_RESULT: u64 = 16 << 20;
 
 pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) {

@@ -15,7 +15,7 @@ use crate::manifest::{
 
 /// The stand-in for an address that only the environment knows.
 const NOWHERE: &str = "http://127.0.0.1:9/v1";
-/// The largest number of times that a call may be tried again.
+/// The maximum number of times that a call may be tried again.
 const MAX_RETRIES: u32 = 20;
 /// The longest time that a manifest may name.
 const MAX_DAYS: u64 = 366;

@@ -14,15 +14,15 @@ use crate::manifest::{
     vars,
 };
 
-/// The largest number of labels, and of variables.
+/// The maximum number of labels, and of variables.
 const MAX_ENTRIES: usize = 128;
-/// The largest number of characters that the value of a label may have.
+/// The maximum number of characters that the value of a label may have.
 const MAX_LABEL: usize = 256;
-/// The largest number of bytes that the value of a variable may have.
+/// The maximum number of bytes that the value of a variable may have.
 const MAX_VALUE: usize = 32 << 10;
-/// The largest number of files that may be laid into the working folder.
+/// The maximum number of files that may be laid into the working directory.
 const MAX_DATA: usize = 256;
-/// The largest number of peers.
+/// The maximum number of peers.
 const MAX_PEERS: usize = 64;
 /// Variables that the runtime sets itself.
 const RESERVED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "LANG"];

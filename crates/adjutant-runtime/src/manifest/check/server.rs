@@ -11,10 +11,10 @@ use crate::manifest::{
     vars,
 };
 
-/// The largest number of servers, and of words, variables, headers and tools of one.
+/// The maximum number of servers, and of words, variables, headers and tools of one.
 const MAX_SERVERS: usize = 64;
 const MAX_ENTRIES: usize = 128;
-/// The largest number of bytes of a name: it is the prefix of tools.
+/// The maximum number of bytes of a name: it is the prefix of tools.
 const MAX_NAME: usize = 32;
 /// Variables that the runtime sets itself.
 const RESERVED: [&str; 3] = ["HOME", "TMPDIR", "LANG"];

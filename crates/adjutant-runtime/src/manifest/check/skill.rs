@@ -1,4 +1,4 @@
-//! Skills: the folders that they are in, and the names that agents have.
+//! Skills: the directories that they are in, and the names that agents have.
 
 use adjutant_skills::{Root, Severity, Skill, Skills};
 
@@ -10,7 +10,7 @@ pub(super) struct FoundSkills {
     pub(super) names: Vec<String>,
 }
 
-/// Reads the folders; none if one of them cannot be read, so that names are not held against half of the skills.
+/// Reads the directories; none if one of them cannot be read, so that names are not held against half of the skills.
 pub(super) fn find(
     check: &mut Check<'_>,
     manifest: &mut Manifest,

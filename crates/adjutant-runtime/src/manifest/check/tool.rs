@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Check, form, model, place, shown};
 use crate::manifest::{Manifest, ProcessTool, SandboxSpec, near, node::At, path, problem::quoted};
 
-/// The largest number of bytes of output that may be kept.
+/// The maximum number of bytes of output that may be kept.
 const MAX_OUTPUT: u64 = 16 << 20;
 
 pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) {
