@@ -1,4 +1,4 @@
-//! `adjutant agent`: agents that live in directories of their own, one at a time or some of them.
+//! `adjutant agent`: manages agents that have their own directories.
 
 mod answer;
 mod ask;
@@ -15,7 +15,7 @@ pub(crate) mod update;
 
 use crate::{args::agent::Agent, exit::Exit, problem::Problem, work::work};
 
-/// Looks after agents.
+/// Runs the subcommand.
 pub(crate) fn agent(command: Agent) -> Result<Exit, Problem> {
     use reach::Wish;
     match command {

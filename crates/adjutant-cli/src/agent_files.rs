@@ -1,4 +1,4 @@
-//! The agents of a directory or the user: where they are searched, and the messages about them.
+//! The agents of a project or the user: where they are found, and the messages about them.
 
 use std::{
     error::Error as _,
@@ -15,21 +15,21 @@ use crate::{
     problem::Problem,
 };
 
-/// The directory of the agents of a directory.
+/// The directory of agents in a project.
 const PROJECT: &str = ".adjutant/agents";
 
 /// The agents that were found.
 #[derive(Debug, Default)]
 pub(crate) struct AgentFiles {
-    /// The used ones, in the order in which they were found.
+    /// The agents in use, in the order in which they were found.
     pub(crate) used: Vec<Definition>,
-    /// Agents of the directory that are not trusted.
+    /// Agents of the project that are not trusted.
     pub(crate) untrusted: Vec<Definition>,
-    /// The findings that are wrong or noteworthy, one line each.
+    /// Errors and notices, one line each.
     pub(crate) findings: Vec<String>,
 }
 
-/// Describes the error of an agent in one line.
+/// Formats the error of an agent in one line.
 pub(crate) fn line(error: &Error) -> String {
     let source = error
         .source()
@@ -39,7 +39,7 @@ pub(crate) fn line(error: &Error) -> String {
 }
 
 impl AgentFiles {
-    /// The agents for a directory: from the named directories, else its own.
+    /// Finds the agents for a project: in the named directories, else in its own.
     ///
     /// # Errors
     /// `Usage` if a named directory does not exist, or contains too many.
@@ -60,7 +60,7 @@ impl AgentFiles {
         Ok(files)
     }
 
-    /// The agents of a directory: external texts, unless they are trusted.
+    /// Reads the agents of a project; they are used only if they are trusted.
     fn look(&mut self, directory: &Path, is_trusted: bool) {
         let folder = directory.join(PROJECT);
         if folder.symlink_metadata().is_err() {
@@ -113,7 +113,7 @@ impl AgentFiles {
     }
 }
 
-/// True if a directory and its files are inside a directory: a repository may contain links to any place.
+/// True if a directory and its files are inside the project: a repository may contain links to other places.
 fn is_within(folder: &Path, directory: &Path) -> bool {
     let Ok(directory) = directory.canonicalize() else {
         return false;

@@ -1,4 +1,4 @@
-//! `adjutant agents`: which agents there are, and whether their files can be used.
+//! `adjutant agents`: lists agents, and checks their files.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::{
     work::work,
 };
 
-/// Looks after agents.
+/// Runs the subcommand.
 pub(crate) fn agents(command: args::Agents) -> Result<Exit, Problem> {
     match command {
         args::Agents::List(args) => match &args.session {
@@ -100,7 +100,7 @@ fn row(it: &Definition, status: &str) -> [String; 6] {
     ]
 }
 
-/// Shape: one JSON object per line.
+/// Format: one JSON object per line.
 fn json_of(it: &Definition, status: &str) -> String {
     let value = json!({
         "agent": &*it.name,
@@ -154,7 +154,7 @@ fn check(args: &CheckAgents) -> Result<Exit, Problem> {
     })
 }
 
-/// The agents of a path, and the errors of the others.
+/// Reads the agents of a path; also returns the errors of invalid ones.
 fn read(path: &Path) -> Result<(Vec<Definition>, Vec<String>), Problem> {
     if !path.is_file() {
         let (read, problems) =

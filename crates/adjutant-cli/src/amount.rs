@@ -1,8 +1,8 @@
-//! Numbers as people read them: counts in groups of three digits, prices in dollars.
+//! Formats numbers for people: counts with thousands separators, prices in dollars.
 
 use adjutant::llm::NanoUsd;
 
-/// A count with commas, for example `1,234`.
+/// Formats a count with commas, for example `1,234`.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -15,7 +15,7 @@ pub(crate) fn grouped(count: u64) -> String {
     text
 }
 
-/// A price with two decimals, or with three where two would hide something: `$4.00`, `$0.125`.
+/// Formats a price with two decimals, or with three if they are needed: `$4.00`, `$0.125`.
 pub(crate) fn price(price: NanoUsd) -> String {
     let mills = price.0 / 1_000_000;
     let (dollars, rest) = (mills / 1_000, mills % 1_000);

@@ -1,4 +1,4 @@
-//! An answer by a schema: the file with the schema.
+//! Structured answers: reads the file with the schema.
 
 use std::{path::Path, sync::Arc};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::{exit::Exit, file, problem::Problem};
 
-/// The name of the answer for the model.
+/// The name of the schema for the model.
 const NAME: &str = "answer";
 
-/// Reads the schema of a file.
+/// Reads the schema from a file.
 pub(crate) fn read(path: &Path) -> Result<Output<Value>, Problem> {
     let text = file::text(path, "the schema")?;
     let wrong = || {

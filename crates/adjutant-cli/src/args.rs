@@ -40,9 +40,9 @@ pub(crate) use self::{
 };
 use crate::exit;
 
-/// Runs agents that answer from what their tools return.
+/// Runs LLM agents with tools.
 ///
-/// Without a command it opens a conversation on the terminal: /help there shows what it knows.
+/// Without a command it opens a conversation on the terminal; /help there lists its commands.
 #[derive(Debug, Parser)]
 #[command(name = "adjutant", version, after_help = exit::TABLE, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -58,64 +58,64 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Run(Run),
     Resume(Resume),
-    /// Looks after sessions: list, show, fork, compare, check, move and delete them.
+    /// Manages sessions: list, show, fork, compare, verify, move and delete them.
     #[command(subcommand)]
     Sessions(Sessions),
     Replay(Replay),
     Undo(Undo),
-    /// Looks after what is remembered of an owner: what `run --memory` has learned.
+    /// Manages the memories of an owner, which `run --memory` uses and extends.
     #[command(subcommand)]
     Memory(Memory),
-    /// Looks after skills: list them, show one, check them against the specification.
+    /// Manages skills: list them, show one, check them against the specification.
     #[command(subcommand)]
     Skills(Skills),
-    /// Looks after servers of the Model Context Protocol: list, add, remove, try and sign in to them; serve an agent as one.
+    /// Manages servers of the Model Context Protocol: list, add, remove, test and sign in to them; serve an agent as
+    /// one.
     #[command(subcommand)]
     Mcp(Mcp),
-    /// Looks after agents: list them, check their files.
+    /// Manages agent files: list the agents, check their files.
     #[command(subcommand)]
     Agents(Agents),
-    /// Looks after agents that live in directories of their own: makes, starts, watches, prompts, stops and removes
-    /// them.
+    /// Manages agents with their own directories: creates, starts, watches, prompts, stops and removes them.
     #[command(subcommand)]
     Agent(agent::Agent),
     Up(agent::Up),
     Worker(Worker),
-    /// Looks after the sessions that workers drive: what is due, what waits, what was set aside; says something to one.
+    /// Manages the sessions of workers: shows what is queued, waiting or quarantined; sends messages and answers.
     #[command(subcommand)]
     Fleet(Fleet),
     View(ViewPage),
     Acp(Acp),
     Trust(Trust),
-    /// Looks after a board of tasks: what is to be done, what blocks it, what failed.
+    /// Manages a board of tasks: lists them with their dependencies, retries and cancels them.
     #[command(subcommand)]
     Board(Board),
     Init(Init),
-    /// Looks after manifests: check one, show what will run, print their schema.
+    /// Manages manifests: check one, show its resolved form, print the schema.
     #[command(subcommand)]
     Manifest(ManifestCommand),
-    /// Lists the known models with their limits and prices, and which keys are present.
+    /// Lists the known models with their limits and prices, and the available keys.
     ///
     /// A key is never printed, only the name of its variable.
     Models(Models),
     Completions(Completions),
-    /// Runs the agent of a workspace in this process: what other commands begin.
+    /// Runs the agent of a workspace in this process; started by other commands.
     #[command(hide = true)]
     AgentHost(AgentHost),
 }
 
-/// Lists what a manifest or an agent wants that is more than to read its own directory and to ask a known provider, and
-/// trusts it.
+/// Lists the permissions that a manifest or an agent requests, and trusts it.
 ///
-/// Programs, directories, addresses and who gets which key are listed in full. What is trusted is this content: after
-/// any change it is asked again. It is kept in $XDG_STATE_HOME/adjutant/trust, else $HOME/.local/state/adjutant/trust.
+/// The list contains all programs, directories, addresses, and the receiver of each key. Reading its own directory and
+/// calling a known provider need no trust. Trust applies to the listed content: after any change it is requested again.
+/// It is stored in $XDG_STATE_HOME/adjutant/trust, else $HOME/.local/state/adjutant/trust.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Trust {
     /// A manifest, an exported agent, or a directory with manifests and agents.
     #[arg(value_name = "PATH", default_value = ".")]
     pub(crate) path: PathBuf,
 
-    /// Trusts it without asking on the terminal; with a digest, only what has it.
+    /// Trusts it without a question on the terminal; with a digest, only the content with that digest.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) yes: Vec<String>,
 
@@ -123,7 +123,7 @@ pub(crate) struct Trust {
     pub(crate) homed: agent::Homed,
 }
 
-/// Whose agent is run.
+/// The agent to run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AgentHost {
     /// The workspace.
@@ -134,11 +134,11 @@ pub(crate) struct AgentHost {
 /// The choice of models to list.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Models {
-    /// Lists the models of one provider, and where it is, what it speaks and how its key is called.
+    /// Lists the models of one provider, with its address, its protocol and the variable of its key.
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
 
-    /// Shows every provider, also those without a listed model and without a key.
+    /// Shows every provider, including providers without a listed model or a key.
     #[arg(long, conflicts_with = "provider")]
     pub(crate) all: bool,
 }
@@ -163,7 +163,7 @@ impl FromStr for MaxTurns {
     }
 }
 
-/// Reads times that a model's server is waited for, as `first-byte=600,idle=90.5`.
+/// Parses the timeouts of a model's server, as `first-byte=600,idle=90.5`.
 pub(crate) fn model_timeouts(text: &str) -> Result<TimeoutsPatch, String> {
     let mut patch = TimeoutsPatch::default();
     for part in text.split(',') {

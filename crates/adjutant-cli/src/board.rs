@@ -1,4 +1,4 @@
-//! `adjutant board`: managing a board of tasks.
+//! `adjutant board`: manages a board of tasks.
 
 use std::fmt::Write;
 
@@ -16,10 +16,10 @@ use crate::{
     work::work,
 };
 
-/// The heads of the columns.
+/// The headers of the columns.
 const HEADS: [&str; 5] = ["ID", "CHANGED (UTC)", "STATUS", "PRIORITY", "ABOUT"];
 
-/// Looks after a board.
+/// Runs the subcommand.
 pub(crate) fn board(command: args::Board) -> Result<Exit, Problem> {
     match command {
         args::Board::List(args) => work(list(args)),
@@ -113,7 +113,7 @@ async fn show(args: ShowTask) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Changes tasks one after the other, up to the first that cannot be.
+/// Changes tasks one after the other, up to the first failure.
 async fn change(args: TheseTasks, change: TaskAction) -> Result<Exit, Problem> {
     let (board, _) = open(&args.which).await?;
     for id in &args.ids {
@@ -161,7 +161,7 @@ fn table(tasks: &[ListedTask]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Returns the status of a task, in the words that people use.
+/// Formats the status of a task.
 fn status(listed: &ListedTask) -> String {
     let is_blocked = !listed.blocked_by.is_empty();
     if is_blocked {
@@ -192,7 +192,7 @@ fn blocker(blocker: &Blocker) -> String {
     )
 }
 
-/// A task with everything, a line for each thing.
+/// Formats all fields of a task, one per line.
 fn whole(listed: &ListedTask) -> String {
     let task = &listed.task;
     let mut text = format!("{}\n", plain::line(&task.title));

@@ -1,4 +1,4 @@
-//! The sources that models are chosen from: the environment, and the file that it may name.
+//! Creates the chooser of models from the environment, and from the file that it may name.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::{exit::Exit, file, problem::Problem};
 /// The variable that names a file of providers and models.
 const PROVIDERS: &str = "ADJUTANT_PROVIDERS";
 
-/// The chooser of this environment.
+/// Returns the chooser for this environment.
 pub(crate) fn chooser() -> Result<Chooser, Problem> {
     let chooser = Chooser::new(|name| std::env::var(name).ok()).user_cache();
     match std::env::var_os(PROVIDERS).filter(|path| !path.is_empty()) {
@@ -33,7 +33,7 @@ fn configured(chooser: Chooser, path: &Path) -> Result<Chooser, Problem> {
         })
 }
 
-/// Returns the warnings about keys that go to other hosts than their vendors', each once.
+/// Returns warnings about keys that are sent to other hosts than their vendors', each once.
 pub(crate) fn detours<'a>(
     chooser: &Chooser,
     models: impl IntoIterator<Item = &'a str>,

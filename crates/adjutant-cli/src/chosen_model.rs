@@ -1,5 +1,4 @@
-//! The model that answers in a run: the models that were chosen, one behind the other, or a cassette; and the recorder
-//! that writes it down.
+//! The model of a run: the chosen models with fallbacks, or a cassette; and the recorder of its replies.
 
 use std::{
     error::Error as _,
@@ -21,29 +20,29 @@ use adjutant::{
 
 use crate::{args::How, chooser, cure, exit::Exit, played, problem::Problem};
 
-/// The model that answers in a run.
+/// The model of a run.
 #[derive(Debug)]
 pub(crate) struct ChosenModel {
-    /// The model of the run: all of them in one.
+    /// The model with all its fallbacks.
     pub(crate) model: Arc<dyn Model>,
     /// Notices about the choice, if it was not made on the command line, and about keys that are sent to other hosts
     /// than their vendors'.
     pub(crate) notices: Vec<String>,
-    /// The last fallback: an error about a key belongs to it.
+    /// The last fallback: errors about keys belong to it.
     last: ModelId,
     credentials: Vec<Credential>,
     played: Option<Arc<Replay>>,
     others: Others,
 }
 
-/// The source of the models of other agents.
+/// The models of other agents.
 #[derive(Debug)]
 enum Others {
-    /// They are chosen, and tried again so often.
+    /// Chosen models, with this number of retries.
     Chosen(Box<Models>, u32),
-    /// There is one model for all: a cassette, or a model without calls.
+    /// One model for all: a cassette, or a model without calls.
     Same,
-    /// They could not be written down.
+    /// None, because they could not be recorded.
     Unrecorded,
 }
 
@@ -57,9 +56,9 @@ pub(crate) struct Tape<'a> {
 }
 
 impl ChosenModel {
-    /// Chooses the models, or opens the cassette; every name must be known, and every key there.
+    /// Chooses the models, or opens the cassette. Every name must be known, and every key available.
     ///
-    /// Without a name on the command line, `usual` is the model.
+    /// Without a name on the command line, `usual` is used.
     pub(crate) async fn new(
         how: &How,
         usual: Option<&str>,
@@ -82,7 +81,7 @@ impl ChosenModel {
         Ok(chosen)
     }
 
-    /// One model for all agents, of which nothing else is known.
+    /// Uses one model for all agents, without further information.
     pub(crate) fn alone(model: Arc<dyn Model>) -> Self {
         let last = model.info().id.clone();
         Self {
@@ -95,13 +94,13 @@ impl ChosenModel {
         }
     }
 
-    /// True if a cassette answers.
+    /// True if a cassette is replayed.
     pub(crate) fn is_played(&self) -> bool {
         self.played.is_some()
     }
 
     /// # Errors
-    /// `Usage` if the planner answers, which is no language model.
+    /// Returns `Usage` if the model is the planner, which is not a language model.
     pub(crate) fn must_learn(&self) -> Result<(), Problem> {
         if !is_planner(&self.model.info().id) {
             return Ok(());
@@ -113,7 +112,7 @@ impl ChosenModel {
         Err(problem.hint("--model names a language model; without one, leave --memory out"))
     }
 
-    /// Returns the number of exchanges of the cassette that were not played.
+    /// Returns the number of exchanges of the cassette that were not replayed.
     pub(crate) fn left(&self) -> usize {
         self.played.as_ref().map_or(0, |played| played.left())
     }
@@ -127,10 +126,10 @@ impl ChosenModel {
         cure::cure(error, &self.last, &self.credentials)
     }
 
-    /// The models of a manifest: this one for the first agent, and the named ones for the others.
+    /// Sets the models of a manifest: this one for the first agent, and the named ones for the others.
     ///
     /// # Errors
-    /// `Usage` if one is not known or has no key.
+    /// `Usage` if one is unknown or has no key.
     pub(crate) async fn models_of(&mut self, manifest: &mut Manifest) -> Result<Models, Problem> {
         let own = ModelChoice::Name(self.model.info().id.as_str().into());
         let (lead, others) = manifest
@@ -224,7 +223,7 @@ impl ChosenModel {
     }
 }
 
-/// The first of these models, those behind it when it fails, each tried again so often.
+/// Returns the first of these models with the others as fallbacks, each with this number of retries.
 fn choice(names: &[String], retries: u32) -> ModelChoice {
     let mut names = names.iter().map(|name| name.as_str().into());
     let mut spec = ModelSpec::new(names.next().unwrap_or_default());
@@ -232,7 +231,7 @@ fn choice(names: &[String], retries: u32) -> ModelChoice {
     ModelChoice::Spec(spec)
 }
 
-/// The problem of an unavailable model, with the model's own error.
+/// Returns the problem of an unavailable model, with the model's own error.
 fn of_models(error: &runtime::Error) -> Problem {
     Problem::of(Exit::Usage, error.source().unwrap_or(error))
 }
@@ -241,7 +240,7 @@ fn is_planner(model: &ModelId) -> bool {
     model.as_str() == "offline/planner"
 }
 
-/// A new private file for a cassette.
+/// Creates a new private file for a cassette.
 fn create(path: &Path) -> Result<File, Problem> {
     private::file(OpenOptions::new().write(true).create_new(true))
         .open(path)

@@ -1,4 +1,4 @@
-//! The function that each subcommand calls, and the exit code for its end.
+//! Calls the function of each subcommand, and returns the exit code.
 
 use std::process::ExitCode;
 
@@ -27,7 +27,7 @@ use crate::{
 /// | 124 | the deadline of `--timeout` ended the run |
 /// | 130 | the user ended the run with Ctrl-C |
 pub fn main() -> ExitCode {
-    // A sandbox with a list of hosts starts this program as the first process of a command.
+    // In a sandbox with a list of hosts, this program is the first process of a command.
     adjutant::toolkit::sandbox_helper();
     let args = Args::parse();
     let Some(command) = args.command else {
@@ -37,7 +37,7 @@ pub fn main() -> ExitCode {
         command,
         Command::Agent(_) | Command::Up(_) | Command::Worker(_)
     ) {
-        // Tools of agents run at the same time: they must not read the environment of this process.
+        // Tools of agents run at the same time and must not read the environment of this process.
         adjutant::runtime::host::hide_memory();
     }
     ended(match command {

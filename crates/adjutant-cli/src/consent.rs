@@ -1,5 +1,5 @@
-//! The user's trust in the permissions of a manifest: listed in full, confirmed once for each content, refused
-//! without a terminal.
+//! The user's trust in the permissions of a manifest: listed in full, confirmed once for each content, refused without
+//! a terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -13,23 +13,24 @@ use crate::{
     waits::MAX_ON_TERMINAL,
 };
 
-/// The store of what the user trusts, and the consent that the command line gave already.
+/// The store of trusted contents, and the consent from the command line.
 pub(crate) struct Consent<'a> {
     pub(crate) store: &'a TrustStore,
-    /// The wants that the command line agrees to.
+    /// The permissions that the command line trusts.
     ///
     /// An empty text trusts everything; others are digests of trusted contents.
     pub(crate) given: &'a [String],
-    /// The command that gives it, and its option that does, for hints.
+    /// The command and its option for trust, for hints.
     pub(crate) command: String,
     pub(crate) option: &'static str,
 }
 
 impl Consent<'_> {
-    /// Asks for trust in all requested permissions, unless it exists already or none are requested; a yes is stored.
+    /// Asks for trust in all requested permissions, unless they are trusted already or none are requested; a positive
+    /// answer is stored.
     ///
     /// # Errors
-    /// `Usage` if it is not, or if it is more than a terminal keeps.
+    /// `Usage` if the user does not trust them, or if they are too long for a terminal.
     pub(crate) fn ask(&self, wants: &Wants) -> Result<(), Problem> {
         if self.holds(wants)? {
             return Ok(());
@@ -60,7 +61,7 @@ impl Consent<'_> {
         self.keep(wants)
     }
 
-    /// The same for a refusal of the runtime; other errors are problems.
+    /// The same for a refusal of the runtime; other errors become problems.
     pub(crate) fn ask_for(&self, error: &Error) -> Result<(), Problem> {
         match error.wants() {
             Some(wants) => self.ask(wants),
@@ -68,7 +69,7 @@ impl Consent<'_> {
         }
     }
 
-    /// True if it wants nothing, or all of it is trusted.
+    /// True if no permissions are requested, or all of them are trusted.
     pub(crate) fn holds(&self, wants: &Wants) -> Result<bool, Problem> {
         Ok(wants.is_empty()
             || self
@@ -77,7 +78,7 @@ impl Consent<'_> {
                 .map_err(|error| of_runtime(&error))?)
     }
 
-    /// Keeps that it is trusted.
+    /// Stores the trust in them.
     pub(crate) fn keep(&self, wants: &Wants) -> Result<(), Problem> {
         if wants.is_empty() {
             return Ok(());
@@ -86,14 +87,14 @@ impl Consent<'_> {
     }
 }
 
-/// All requested permissions, one a line; the totals by kind come last, where they do not scroll away.
+/// Lists all requested permissions, one per line; the totals by kind come last, where they do not scroll away.
 pub(crate) fn listed(wants: &Wants) -> String {
     let all: String = wants.iter().map(|want| format!("  {want}\n")).collect();
     let (name, summary, digest) = (who(wants), wants.summary(), wants.digest());
     format!("{name} wants:\n{all}in all: {summary}; sha256:{digest}")
 }
 
-/// Returns who wants it: an agent, or a file of servers, whose path is no name.
+/// Returns the origin of the request: an agent, or the path of a file of servers.
 fn who(wants: &Wants) -> String {
     let name = plain::whole(wants.name());
     let kind = if name.contains(['/', '.']) {
@@ -109,7 +110,7 @@ pub(crate) fn is_on_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks on the terminal; without one, the answer is no.
+/// Asks on the terminal; without a terminal, the answer is no.
 pub(crate) fn answered(question: &str) -> Result<bool, Problem> {
     if !is_on_terminal() {
         return Ok(false);
@@ -124,7 +125,7 @@ pub(crate) fn answered(question: &str) -> Result<bool, Problem> {
     ))
 }
 
-/// Warns of keys that the environment sends to other hosts than their vendors'.
+/// Prints warnings about keys that the environment sends to other hosts than their vendors'.
 pub(crate) fn warn(manifest: &Manifest) {
     let chooser = Chooser::new(|name| std::env::var(name).ok());
     let is_own = |name: &str| {

@@ -35,7 +35,7 @@ pub(crate) fn cure(error: &Error, model: &ModelId, credentials: &[Credential]) -
             Some("ask for less at once, or take a model with a larger context window".into())
         }
         ErrorKind::Generation => Some("try again, or take another model".into()),
-        // A success that is no event stream comes from something else than the provider.
+        // A successful response that is not an event stream comes from something other than the provider.
         ErrorKind::Protocol if error.details().status.is_some() => {
             Some("check that the base URL is that of the API".into())
         }

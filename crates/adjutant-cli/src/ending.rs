@@ -56,7 +56,7 @@ pub(crate) async fn end(
     Ok(exit)
 }
 
-/// The problem that an error of a run is.
+/// Converts an error of a run to a problem.
 pub(crate) fn failed(job: &Job<'_>, error: &adjutant::Error) -> Problem {
     match (error.kind(), error.journal_error(), &job.kept) {
         (ErrorKind::Paused, _, Some(kept)) => waits::waiting(kept),
@@ -76,15 +76,15 @@ fn failure(result: &RunResult) -> Option<&Failure> {
     }
 }
 
-/// No answer fits the schema, for this reason.
+/// Returns the problem that no answer matches the schema.
 fn unfit(why: &str) -> Problem {
     let problem = Problem::new(Exit::Unfit, "no answer fits the schema").because(why);
     problem.hint("request less, or use a simpler schema or another model")
 }
 
-/// The problem that an error of a model is.
+/// Converts an error of a model to a problem.
 fn of_model(job: &Job<'_>, model: Option<&llm::Error>, error: &dyn std::error::Error) -> Problem {
-    // Wrong before anything was sent: a base URL or a key that cannot be used.
+    // Failed before a request was sent: a base URL or a key that cannot be used.
     let configured = |error: &llm::Error| {
         error.kind() == llm::ErrorKind::Config && error.details().status.is_none()
     };
@@ -100,7 +100,7 @@ fn of_model(job: &Job<'_>, model: Option<&llm::Error>, error: &dyn std::error::E
     }
 }
 
-/// Prints what ended a run before its answer.
+/// Prints the outcome that ended a run before its answer.
 fn stopped(job: &Job<'_>, outcome: &Outcome, result: &RunResult, screen: &Screen) {
     match outcome {
         Outcome::Limit { limit } => {
@@ -146,7 +146,7 @@ fn write(job: &Job<'_>, value: &Value, screen: &mut Screen) -> Result<(), Proble
     Ok(())
 }
 
-/// Waits until the time of `--timeout` is up; for ever without it.
+/// Waits until the time of `--timeout` is up; forever without it.
 pub(crate) async fn overdue(until: Option<Instant>) {
     match until {
         Some(until) => tokio::time::sleep_until(until).await,

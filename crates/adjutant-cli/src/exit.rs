@@ -1,10 +1,10 @@
-//! The end of the command, as a number.
+//! The exit code of the command.
 
 use std::process::ExitCode;
 
 use adjutant::{CancelBy, Outcome};
 
-/// The table of `--help`.
+/// The table for `--help`.
 pub(crate) const TABLE: &str = "\
 Exit codes:
     0  the run finished, or the reader of standard output went away
@@ -16,29 +16,29 @@ Exit codes:
   124  the deadline of --timeout ended the run
   130  the user ended the run with Ctrl-C";
 
-/// The end of the command.
+/// The exit code of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The run finished.
     Finished = 0,
     /// The run failed.
     Failed = 1,
-    /// The command or its surroundings are wrong; `clap` uses the same number.
+    /// The command line or the configuration is wrong; `clap` uses the same number.
     Usage = 2,
     /// A limit of the run was reached.
     Limit = 3,
     /// There is no answer: the last reply is empty, or does not match the schema.
     Unfit = 4,
-    /// The run waits for the outside.
+    /// The run waits for an answer from outside.
     Waits = 5,
-    /// The deadline came; the number of `timeout(1)`.
+    /// The deadline was reached; the exit code of `timeout(1)`.
     Deadline = 124,
-    /// The user stopped it; the number of a shell for SIGINT.
+    /// The user stopped it; the exit code of a shell for SIGINT.
     Cancelled = 130,
 }
 
 impl Exit {
-    /// Returns the end of the command for a run that ended so.
+    /// Returns the exit code for the outcome of a run.
     pub(crate) fn of(outcome: &Outcome) -> Self {
         match outcome {
             outcome if outcome.is_silent() => Exit::Unfit,

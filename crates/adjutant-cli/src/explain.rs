@@ -1,4 +1,4 @@
-//! A list of the calls that a session would repeat, and of changes in today's requests; nothing is run.
+//! Lists the calls that a session would repeat, and the differences of current requests; runs nothing.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -60,7 +60,7 @@ pub(crate) async fn explain(
     Ok(Exit::Finished)
 }
 
-/// A field that differs, in one line.
+/// Formats a different field in one line.
 pub(crate) fn line(difference: &Difference) -> String {
     let value = |value: &Option<Arc<str>>| match value {
         Some(value) => plain::line(&value.chars().take(MAX_VALUE).collect::<String>()),
@@ -74,7 +74,7 @@ pub(crate) fn line(difference: &Difference) -> String {
     )
 }
 
-/// A job with only the name of a model: it makes no calls, and needs no key.
+/// Creates a job with only the name of a model: it makes no calls, and needs no key.
 pub(crate) async fn silent<'a>(
     how: &'a How,
     mut made: RunManifest,

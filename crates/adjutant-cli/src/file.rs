@@ -1,4 +1,4 @@
-//! The text of a file that an option or a variable names, within bounds.
+//! Reads the text of a file that an option or a variable names, up to a maximum size.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -7,7 +7,7 @@ use crate::{exit::Exit, problem::Problem};
 /// The maximum number of bytes in such a file.
 const MAX_BYTES: u64 = 4 * 1_024 * 1_024;
 
-/// Reads a file; `what` is its purpose, for example `the schema`.
+/// Reads a file; `what` describes its purpose in errors, for example `the schema`.
 pub(crate) fn text(path: &Path, what: &str) -> Result<String, Problem> {
     let name = path.display();
     let wrong = |error: &dyn std::error::Error| {

@@ -1,4 +1,4 @@
-//! `adjutant worker` and `adjutant fleet`: sessions that are driven by any number of workers.
+//! `adjutant worker` and `adjutant fleet`: sessions that any number of workers run.
 
 use std::sync::Arc;
 
@@ -29,15 +29,15 @@ use crate::{
     work::work,
 };
 
-/// The maximum number of sessions in a list of driven, waiting or set-aside ones.
+/// The maximum number of sessions in a list of running, waiting or quarantined ones.
 const MAX_SHOWN: usize = 100;
 
-/// Drives sessions that are due.
+/// Runs queued sessions.
 pub(crate) fn worker(args: &Worker) -> Result<Exit, Problem> {
     work(perform(args))
 }
 
-/// Looks after the sessions of workers.
+/// Runs the subcommand.
 pub(crate) fn fleet(command: Fleet) -> Result<Exit, Problem> {
     match command {
         Fleet::Status(args) => work(status(&args)),
@@ -142,7 +142,7 @@ async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
     for info in &shown {
         let line = match &info.work {
             Some(Work::Open) => {
-                // Its process and machine stand in front.
+                // Its process and machine come first.
                 let owner = info
                     .owner
                     .as_deref()
@@ -171,7 +171,7 @@ async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// The newest sessions that are driven, waiting or set aside.
+/// Returns the latest sessions that are running, waiting or quarantined.
 async fn shown(due: &dyn DueWork) -> Result<Vec<LogInfo>, Problem> {
     let (mut shown, mut query) = (
         Vec::new(),

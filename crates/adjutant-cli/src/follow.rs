@@ -14,25 +14,25 @@ use crate::{
     tree::{self, TreeView},
 };
 
-/// The longest time between printing a text and storing it in the session.
+/// The maximum time between printing a text and storing it in the session.
 const SAVE_WITHIN: Duration = Duration::from_millis(250);
 
-/// The point up to which a run was followed.
+/// The reason why following a run ended.
 pub(crate) enum Followed {
-    /// To its last event.
+    /// The last event.
     ToEnd(Box<Running>),
-    /// Until the output has no reader; the run is cancelled.
+    /// The output has no reader; the run is cancelled.
     Unread,
 }
 
-/// True if printed parts of a reply are made durable during the reply.
+/// Whether printed parts of an unfinished reply are made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Saving {
     Soon,
     Never,
 }
 
-/// Shows the events of a run as they come.
+/// Prints the events of a run as they arrive.
 pub(crate) async fn follow(
     running: Running,
     how: &How,
@@ -40,7 +40,7 @@ pub(crate) async fn follow(
     view: &mut View,
     screen: &mut Screen,
 ) -> Result<Followed, Problem> {
-    // A later run continues from the position of a printed line: no other record may have it.
+    // A later run continues after the position of a printed line, so no other record may have that position.
     let mut running = if how.json && saving == Saving::Soon {
         running.saved()
     } else {
@@ -66,7 +66,7 @@ pub(crate) async fn follow(
         };
         if !screen::is_read(written)? {
             if saving == Saving::Soon {
-                // So that the session is in order; how the run ends is of no interest any more.
+                // The session must be in a valid state; the outcome of the run no longer matters.
                 running.cancel();
                 let _ = running.finish().await;
             }
@@ -113,10 +113,10 @@ impl View {
         }
     }
 
-    /// Shows an event to a person.
+    /// Prints an event for a person.
     ///
     /// # Errors
-    /// If standard output cannot be written to.
+    /// If standard output is not writable.
     pub(crate) fn write_lines(&mut self, event: &Event, screen: &mut Screen) -> io::Result<()> {
         self.tree.see(event);
         let is_live = screen.is_live();
@@ -137,13 +137,13 @@ impl View {
         }
     }
 
-    /// Returns the time of the next drawing of the running agents; never over an answer in the middle of a line.
+    /// Returns the time of the next drawing of the running agents; never while an answer is in the middle of a line.
     fn due(&self, screen: &Screen) -> Option<Instant> {
         let may_draw = screen.is_live() && !self.show.is_midline();
         self.tree.due(Instant::now()).filter(|_| may_draw)
     }
 
-    /// Returns the lines that show an event; where there is a tree, of agents under the first one only what went wrong.
+    /// Returns the lines for an event. If there is a tree, only the errors of sub-agents are included.
     fn lines(&mut self, event: &Event, is_live: bool) -> Vec<DisplayLine> {
         let is_first = event.who.depth == 0;
         let mut lines = if is_first {
@@ -160,7 +160,7 @@ impl View {
         lines
     }
 
-    /// Draws the agents that work, if any do.
+    /// Draws the running agents, if there are any.
     fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
         let is_busy = self.tree.is_busy();
         let lines = self.tree.draw(Instant::now());
@@ -174,7 +174,7 @@ impl View {
     /// Writes an event as a line of JSON.
     ///
     /// # Errors
-    /// If standard output cannot be written to.
+    /// If standard output is not writable.
     pub(crate) fn write_json(&mut self, event: &Event, screen: &mut Screen) -> io::Result<()> {
         self.tree.see(event);
         let line = serde_json::to_string(event)?;
@@ -205,7 +205,7 @@ impl Saver {
         Self { saving, due: None }
     }
 
-    /// The next event; due output is made durable in the meantime.
+    /// Returns the next event, and makes printed output durable in time.
     ///
     /// Cancel: nothing is lost.
     pub(crate) async fn next(&mut self, running: &mut Running) -> Option<Event> {
@@ -224,7 +224,7 @@ impl Saver {
         running.next().await
     }
 
-    /// Something was printed.
+    /// Records that something was printed.
     pub(crate) fn shown(&mut self, kind: &EventKind) {
         match kind {
             EventKind::TextDelta { .. } | EventKind::ThinkingDelta { .. }

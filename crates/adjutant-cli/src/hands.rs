@@ -1,4 +1,4 @@
-//! The hands of the usual agent: its toolboxes, and the rules that stand before every call.
+//! The tools of the default agent: its toolboxes, and the rules for every call.
 
 use std::{
     fs::OpenOptions,
@@ -30,26 +30,27 @@ use crate::{
 /// The rules of a directory.
 const PROJECT: &str = ".adjutant/rules";
 
-/// The hands of an agent in a directory.
+/// The tools and the sandbox of an agent in a directory.
 #[derive(Debug)]
 pub(crate) struct Hands {
     pub(crate) files: Files,
     pub(crate) boxes: Vec<Tools>,
     shell: Shell,
-    /// What holds the commands.
+    /// The sandbox of commands.
     pub(crate) sandbox: Sandbox,
     pub(crate) rules: Rules,
     /// The servers of the directory and of the user.
     pub(crate) servers: Servers,
-    /// What is noteworthy about the rules, one line each.
+    /// Notices about the rules, one line each.
     pub(crate) told: Vec<String>,
-    /// The file of the rules that the user agreed to for this directory: the user's own, so that no project brings one.
+    /// The file with the rules that the user approved for this directory. It is in the user's state directory, so that
+    /// no project can provide it.
     agreed: Option<PathBuf>,
 }
 
 impl Hands {
-    /// The hands for a directory, with its rules and those of the user. What the directory's rules allow counts only
-    /// if they are trusted: whoever wrote them would decide what runs unasked.
+    /// Creates the tools for a directory, with its rules and the user's. The `allow` rules of the directory apply only
+    /// if they are trusted, because their author would decide which calls run without approval.
     ///
     /// # Errors
     /// `Usage` if the directory or its rules cannot be used.
@@ -112,7 +113,7 @@ impl Hands {
             Ok(found) if found.is_file() => hands.read(&file, PROJECT, is_trusted)?,
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-            // Nothing is done without rules that somebody wrote.
+            // An existing rules file that cannot be read must not be ignored.
             Ok(_) | Err(_) => {
                 let problem = Problem::new(
                     Exit::Usage,
@@ -121,7 +122,7 @@ impl Hands {
                 return Err(problem.hint("rules stand in a plain file, and a link is none"));
             }
         }
-        // Pages are reached as commands reach hosts.
+        // `fetch` has the same network as commands.
         if network == Network::None {
             let none = "deny fetch(*)".parse::<Rule>().map(|mut rule| {
                 rule.from = "--network none, which holds by default; --network all or --network HOST allows more".into();
@@ -153,7 +154,7 @@ impl Hands {
         let text = file::text(file, "the rules")?;
         let is_unused = |line: &&str| !is_trusted && line.trim_start().starts_with("allow");
         let unused = text.lines().filter(is_unused).count();
-        // The lines keep their numbers.
+        // Ignored lines become empty, so that line numbers stay the same.
         let used: String = text
             .lines()
             .map(|line| {
@@ -175,10 +176,10 @@ impl Hands {
         Ok(())
     }
 
-    /// Keeps rules that the user agreed to for this directory.
+    /// Stores rules that the user approved for this directory.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the file cannot be written.
     pub(crate) fn keep_rules(&self, rules: &[Rule]) -> io::Result<()> {
         let Some(file) = &self.agreed else {
             return Err(io::Error::other("HOME is not set"));
@@ -189,7 +190,7 @@ impl Hands {
         file.write_all(lines.as_bytes())
     }
 
-    /// Keeps what its tools change in files as it was.
+    /// Saves the previous content of files before its tools change them.
     pub(crate) fn keep(&mut self, undo: Undo) {
         let edits = Edits::new(&self.files).undo(undo).toolbox();
         if let Some(tools) = self
@@ -201,12 +202,12 @@ impl Hands {
         }
     }
 
-    /// Ends what still runs in the background of a run that has ended.
+    /// Terminates the background commands of a finished run.
     pub(crate) fn rest(&self) {
         self.shell.end_run();
     }
 
-    /// Every tool.
+    /// Returns all tools.
     pub(crate) fn tools(&self) -> impl Iterator<Item = &ToolSpec> {
         self.boxes
             .iter()
@@ -214,10 +215,10 @@ impl Hands {
             .map(|tool| tool.spec())
     }
 
-    /// Takes up the rules that a person added earlier in a session of one's own.
+    /// Restores the rules that the user added earlier in a session of this user.
     pub(crate) async fn restore(&self, journal: &dyn Journal, log: &LogId) {
         let mut records = journal.read(log, Seq(0));
-        // A log that cannot be read is told of by whoever works in it.
+        // The process that runs the session reports an unreadable log.
         while let Some(Ok(stamped)) = records.next().await {
             if let Record::App { kind, data, .. } = &stamped.record {
                 self.rules.restore(kind, data);
@@ -226,14 +227,15 @@ impl Hands {
     }
 }
 
-/// The file of the rules that the user agreed to for a directory, below `adjutant/rules` in the user's state directory.
+/// Returns the file of the rules that the user approved for a directory, below `adjutant/rules` in the user's state
+/// directory.
 fn rules_file(root: &Path) -> Option<PathBuf> {
     let name = Digest::of(root.as_os_str().as_encoded_bytes()).to_string();
     let state = store::usual().ok()?.with_file_name("rules");
     Some(state.join(name.get(..32)?))
 }
 
-/// The file of the user's own rules.
+/// Returns the file of the user's own rules.
 fn usual() -> Option<PathBuf> {
     settings::folder().map(|folder| folder.join("rules"))
 }

@@ -1,4 +1,4 @@
-//! `adjutant init`: a manifest to begin with.
+//! `adjutant init`: writes a first manifest.
 
 use std::{
     fs::{self, OpenOptions},
@@ -18,7 +18,7 @@ use crate::{
 /// Writes a manifest.
 ///
 /// # Errors
-/// `Usage` if there is one already, or it cannot be written.
+/// `Usage` if a manifest exists already, or it cannot be written.
 pub(crate) fn init(args: &Init) -> Result<Exit, Problem> {
     let here = args.folder == Path::new(".");
     let file = if here {
@@ -48,13 +48,13 @@ pub(crate) fn init(args: &Init) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Writes a file that is not there yet; a link that leads nowhere is there.
+/// Creates a new file; a dangling link counts as existing.
 fn create(file: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(file)?;
     file.write_all(manifest::EXAMPLE.as_bytes())
 }
 
-/// Writes beside it and renames: the old one is there until the new one is whole.
+/// Writes a temporary file and renames it, so that the old file exists until the new one is complete.
 fn replace(file: &Path) -> io::Result<()> {
     let beside = file.with_extension("yaml.new");
     fs::write(&beside, manifest::EXAMPLE)?;

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one ends the run well, the second one ends the command.
+//! Ctrl-C: the first one ends the run in an orderly way, the second one ends the command.
 
 use std::io::{self, Write};
 
@@ -7,10 +7,10 @@ use tokio::task::spawn_blocking;
 
 use crate::{exit::Exit, screen::Chatter};
 
-/// Listens from now on. It needs a runtime with more than one thread, because the writing one can block.
+/// Listens from now on. Needs a multi-threaded runtime, because the writing thread can block.
 ///
 /// # Errors
-/// The system does not support listening.
+/// If the system does not support it.
 pub(crate) fn listen(cancel: Cancel, chatter: Chatter) -> io::Result<()> {
     let mut presses = Presses::new()?;
     tokio::spawn(async move {
@@ -38,7 +38,7 @@ fn tell() -> io::Result<()> {
     writeln!(io::stderr().lock(), "cancelling; Ctrl-C again ends at once")
 }
 
-/// The presses of Ctrl-C; none is lost between two looks.
+/// The presses of Ctrl-C; none is lost between two polls.
 pub(crate) struct Presses {
     #[cfg(unix)]
     signal: tokio::signal::unix::Signal,
@@ -57,7 +57,7 @@ impl Presses {
 
     pub(crate) async fn next(&mut self) {
         if self.signal.recv().await.is_none() {
-            // Nothing will ever come.
+            // No further press can arrive.
             std::future::pending::<()>().await;
         }
     }

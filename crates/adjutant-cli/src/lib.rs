@@ -1,4 +1,4 @@
-//! The `adjutant` command. Answers go to standard output, everything else to standard error. A key is never printed.
+//! The `adjutant` command. Answers go to standard output, everything else to standard error. Keys are never printed.
 
 mod agent;
 mod agent_files;

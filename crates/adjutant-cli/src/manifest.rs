@@ -16,7 +16,7 @@ use crate::{
     screen::{tell, write},
 };
 
-/// Looks after manifests.
+/// Runs the subcommand.
 pub(crate) fn manifest(command: args::ManifestCommand) -> Result<Exit, Problem> {
     match command {
         args::ManifestCommand::Check(args) => check(&args),
@@ -76,7 +76,7 @@ fn line(severity: &str, it: &Finding, is_json: bool) -> String {
     format!("{mark}{}\n", plain::line(&it.to_string()))
 }
 
-/// Shape: one JSON object per line.
+/// Format: one JSON object per line.
 fn json_of(severity: &str, it: &Finding) -> Value {
     json!({
         "severity": severity,

@@ -1,5 +1,5 @@
-//! `adjutant mcp`: the servers of a directory and of the user, listed, added, removed, tested, signed in to; and a
-//! manifest served. Editors are served next to it, with their own protocol.
+//! `adjutant mcp`: lists, adds, removes and tests MCP servers, signs in to them, and serves a manifest. `adjutant acp`
+//! serves editors.
 
 pub(crate) mod acp;
 mod acp_list;
@@ -25,13 +25,13 @@ use crate::{
     work::work,
 };
 
-/// The time that all servers of a list have to answer, beyond their own.
+/// The time for the servers of a list to answer, in addition to their own timeouts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The number of bytes at the end of a server's error output that are printed.
 const MAX_SAID: usize = 4 << 10;
 
-/// Looks after servers.
+/// Runs the subcommand.
 pub(crate) fn mcp(command: args::Mcp) -> Result<Exit, Problem> {
     match command {
         args::Mcp::List(args) => work(list(args)),
@@ -118,7 +118,7 @@ async fn list(args: args::ListServers) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Name, whose, state, revision, tools, where.
+/// Returns the columns: name, owner, state, revision, tools, address.
 fn row(it: &FoundServer, seen: Option<&LookedAt>) -> [String; 6] {
     let state = match (seen, &it.why) {
         (Some(seen), _) => seen.state().to_owned(),
@@ -142,7 +142,7 @@ fn row(it: &FoundServer, seen: Option<&LookedAt>) -> [String; 6] {
     ]
 }
 
-/// The way to a server, with variables as they are named.
+/// Returns the command or the address of a server, with the names of its variables.
 fn way(it: &FoundServer) -> String {
     let words = it
         .spec
@@ -152,7 +152,7 @@ fn way(it: &FoundServer) -> String {
     let words: Vec<String> = words
         .chain(it.spec.args.iter().map(|word| word.to_string()))
         .collect();
-    // Its query may be a key.
+    // The query of a URL may contain a key.
     let url = it
         .spec
         .url
@@ -167,7 +167,7 @@ fn way(it: &FoundServer) -> String {
     })
 }
 
-/// Shape: one JSON object per line.
+/// Format: one JSON object per line.
 fn json_of(it: &FoundServer, seen: Option<&LookedAt>) -> Value {
     let [_, scope, state, ..] = row(it, seen);
     json!({
@@ -188,7 +188,7 @@ async fn test(args: args::TestServer) -> Result<Exit, Problem> {
     let about = match &seen.about {
         Ok(about) => about,
         Err(error) => {
-            // The last output of the program is in its lines.
+            // The following lines contain the last output of the program.
             let problem = match error.message.split_once('\n') {
                 Some((why, said)) => {
                     tell(&said[said.ceil_char_boundary(said.len().saturating_sub(MAX_SAID))..]);
@@ -257,7 +257,7 @@ async fn test(args: args::TestServer) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// The declared hints of a tool.
+/// Formats the declared hints of a tool.
 fn hints(hints: &ToolHints) -> String {
     let said = [
         (hints.reads_only == Some(true), "only reads"),

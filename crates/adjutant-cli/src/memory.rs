@@ -38,7 +38,7 @@ async fn list(args: ListFacts) -> Result<Exit, Problem> {
     let (memories, store) = open(&args.whose).await?;
     let after = args.after.as_deref().map(|id| FactId(id.into()));
     let limit = args.limit as usize;
-    // One more, to know whether there are more.
+    // Requests one more, to find out if there are more.
     let mut facts = memories
         .list(after.as_ref(), limit + 1)
         .await
@@ -93,7 +93,7 @@ async fn forget(args: Forget) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// A fact in one line.
+/// Formats a fact in one line.
 fn text_of(fact: &Fact, score: Option<f64>, json: bool) -> String {
     if json {
         let mut value = json!(fact);

@@ -17,7 +17,7 @@ use crate::{
 
 /// The number of columns of the table.
 const COLUMNS: usize = 9;
-/// The heads of the columns; all but the first stand at the right.
+/// The headers of the columns; all except the first are aligned to the right.
 const HEADS: [&str; COLUMNS] = [
     "MODEL",
     "WINDOW",
@@ -45,10 +45,10 @@ pub(crate) fn models(args: &Models) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Every model, and the relevant keys: of providers with models in the list, and the ones that are set.
+/// Formats every model, and the relevant keys: of providers with listed models, and the ones that are set.
 fn every(chooser: &Chooser, all: bool) -> String {
     let planner = OfflineModel::new();
-    // The published entries fill many screens.
+    // The published catalogue fills many screens.
     let is_shown = |info: &&ModelInfo| all || !catalogue::is_published(info.id.as_str());
     let mut text = table(chooser.models().filter(is_shown).chain([planner.info()]));
     text += LEGEND;
@@ -111,7 +111,7 @@ fn every(chooser: &Chooser, all: bool) -> String {
     text + "Without a key: ollama/…, llama-server/… and lmstudio/… of a server on this machine, and offline/planner.\n"
 }
 
-/// One provider and its models.
+/// Formats one provider and its models.
 fn one(chooser: &Chooser, name: &str) -> Result<String, Problem> {
     let name = name.trim().trim_end_matches('/');
     let Some(provider) = chooser.providers().find(|it| it.name == name) else {
@@ -119,7 +119,7 @@ fn one(chooser: &Chooser, name: &str) -> Result<String, Problem> {
             return Ok(table([OfflineModel::new().info()].into_iter())
                 + "offline/planner is no language model.\n");
         }
-        // The one who chooses knows the nearest names.
+        // The chooser's error contains similar names.
         return Err(match chooser.model(&format!("{name}/model")) {
             Err(error) => Problem::of(Exit::Usage, &error),
             Ok(_) => Problem::new(Exit::Usage, format!("no provider is called {name:?}")),
@@ -186,7 +186,7 @@ fn about(chooser: &Chooser, provider: &Provider) -> String {
     )
 }
 
-/// An address without possible secrets.
+/// Returns an address without possible secrets.
 fn public(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.split_once("://") {

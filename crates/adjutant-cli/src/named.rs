@@ -1,4 +1,4 @@
-//! Finding sessions: by their names, and by the directory that they are about.
+//! Finds sessions by their names or directories.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const MODE: &str = "mode:";
 /// The maximum number of names that are searched for similar ones.
 const MAX_NAMES: usize = 1_000;
 
-/// Returns the facts about a session.
+/// Returns the info of a session.
 ///
 /// # Errors
 /// `Usage` if it does not exist, with the closest names.
@@ -29,7 +29,7 @@ pub(crate) async fn find(sessions: &Sessions, name: &str) -> Result<LogInfo, Pro
     }
 }
 
-/// The facts about a session, if there is one.
+/// Returns the info of a session; `None` if it does not exist.
 pub(crate) async fn known(sessions: &Sessions, name: &LogId) -> Result<Option<LogInfo>, Problem> {
     match sessions.journal().info(name).await {
         Err(error) if error.kind == JournalErrorKind::Missing => Ok(None),
@@ -56,7 +56,7 @@ async fn missing(sessions: &Sessions, name: &str) -> Problem {
     problem.hint(format!("the nearest are {}", near.join(", ")))
 }
 
-/// The session of a directory that changed last.
+/// Returns the most recently changed session of a directory.
 pub(crate) async fn newest(sessions: &Sessions, root: &Path) -> Result<Option<LogInfo>, Problem> {
     let mut query = LogQuery::default();
     (query.limit, query.label) = (1, Some(label(root)?.into()));
@@ -74,7 +74,7 @@ pub(crate) async fn newest(sessions: &Sessions, root: &Path) -> Result<Option<Lo
     }
 }
 
-/// The label of the sessions of a directory.
+/// Returns the label for the sessions of a directory.
 ///
 /// # Errors
 /// `Usage` if there is no such directory, or its path is too long for a label.
@@ -103,10 +103,10 @@ pub(crate) fn is_directory(label: &str) -> bool {
     label.starts_with(DIRECTORY)
 }
 
-/// The directory that a session is about; none if it was imported.
+/// Returns the directory of a session; `None` if it was imported.
 ///
 /// # Errors
-/// `Usage` if there are several: one would be found by it, and another one worked in.
+/// `Usage` if there are several, which would be ambiguous.
 pub(crate) fn directory(info: &LogInfo) -> Result<Option<&str>, Problem> {
     let mut labels = info.about.labels.iter().filter(|label| is_directory(label));
     let first = labels
@@ -125,7 +125,7 @@ pub(crate) fn directory(info: &LogInfo) -> Result<Option<&str>, Problem> {
     )))
 }
 
-/// The tools whose calls wait for approval in a session.
+/// Returns the tools whose calls wait for approval in a session.
 pub(crate) fn asked(info: &LogInfo) -> impl Iterator<Item = &str> {
     info.about
         .labels
@@ -133,8 +133,8 @@ pub(crate) fn asked(info: &LogInfo) -> impl Iterator<Item = &str> {
         .filter_map(|label| label.strip_prefix(ASKED))
 }
 
-/// The mode that an editor has set in a session: the strictest, if there are several; an unknown one is the
-/// strictest.
+/// Returns the mode that an editor has set in a session: the strictest if there are several; an unknown mode counts as
+/// the strictest.
 pub(crate) fn mode(info: &LogInfo) -> Option<AccessMode> {
     let modes = info
         .about
@@ -146,14 +146,14 @@ pub(crate) fn mode(info: &LogInfo) -> Option<AccessMode> {
         .min_by_key(|mode| *mode as u8)
 }
 
-/// The mode of a session without an explicit one: restrictions of an editor stay, and its permissions need an
+/// Returns the mode of a session if none is given: restrictions of an editor stay, and its permissions need an
 /// approval.
 pub(crate) fn strict(said: Option<AccessMode>, info: Option<&LogInfo>) -> AccessMode {
     let kept = info.and_then(mode).filter(|mode| *mode == AccessMode::Plan);
     said.or(kept).unwrap_or_default()
 }
 
-/// Keeps a mode with a session, in the place of another.
+/// Stores a mode with a session, replacing the previous one.
 pub(crate) async fn keep_mode(
     sessions: &Sessions,
     name: &LogId,
@@ -175,7 +175,7 @@ pub(crate) async fn keep_mode(
         .map_err(|error| trouble::of_journal(&error))
 }
 
-/// The label that makes calls of a tool wait for approval in a session.
+/// Returns the label that makes calls of a tool wait for approval in a session.
 pub(crate) fn asking(tool: &str) -> String {
     format!("{ASKED}{tool}")
 }

@@ -1,12 +1,12 @@
 //! Similar names.
 
-/// The maximum number of names that are given.
+/// The maximum number of names that are returned.
 const MAX_NEAR: usize = 3;
 
-/// The smallest number of bytes in a name that counts as a part of another one.
+/// The minimum length of a name, in bytes, that matches as a part of another name.
 const MIN_PART: usize = 3;
 
-/// The names that are closest to an unknown one.
+/// Returns the names that are most similar to an unknown one.
 pub(crate) fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let length = name.chars().count();
     let far = (length * 2 / 3).min(length.div_ceil(3).max(2));

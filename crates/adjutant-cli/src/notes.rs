@@ -1,12 +1,12 @@
-//! The notes that a project keeps for agents: AGENTS.md and CLAUDE.md of the directory that is worked on.
+//! The notes of a project for agents: AGENTS.md and CLAUDE.md of its directory.
 
 use std::{fs::File, io::Read, path::Path};
 
 use crate::plain;
 
-/// The names of such files.
+/// The names of the files.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// The maximum number of bytes that are read of one.
+/// The maximum number of bytes that are read from a file.
 const MAX_BYTES: usize = 32 * 1_024;
 
 /// The notes of a directory.
@@ -14,18 +14,18 @@ const MAX_BYTES: usize = 32 * 1_024;
 pub(crate) struct Notes {
     /// The text for the model; empty without any.
     pub(crate) text: String,
-    /// The messages about them, one line for each file.
+    /// The messages about them, one line per file.
     pub(crate) told: Vec<String>,
 }
 
 impl Notes {
-    /// Reads the notes of a directory; a file that is the same as one before it is read once.
+    /// Reads the notes of a directory; a file with the same content as an earlier one is skipped.
     pub(crate) fn of(root: &Path) -> Self {
         let mut notes = Self::default();
         let mut read: Vec<Vec<u8>> = Vec::new();
         for name in NAMES {
             let file = root.join(name);
-            // Neither a link that leads elsewhere, nor a pipe that is waited for.
+            // Skips links, which may lead outside, and pipes, which may block.
             if !file.symlink_metadata().is_ok_and(|it| it.is_file()) {
                 continue;
             }

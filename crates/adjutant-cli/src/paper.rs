@@ -1,4 +1,4 @@
-//! The part of a conversation above its line: Markdown as it arrives, other lines, and the status row.
+//! The output of a conversation above the input line: Markdown as it arrives, other lines, and the status row.
 
 pub(crate) mod input;
 mod markdown;
@@ -15,10 +15,10 @@ use self::{
 };
 use crate::plain;
 
-/// The shortest wait whose duration is displayed.
+/// The minimum duration of a wait that is displayed.
 const TOLD_FROM: Duration = Duration::from_secs(2);
 
-/// The paper that a conversation is printed on.
+/// The output area of a conversation.
 pub(crate) struct Paper {
     pub(crate) style: Style,
     pen: Pen,
@@ -42,7 +42,7 @@ impl Paper {
         }
     }
 
-    /// Prints a piece of the output, up to the last complete row.
+    /// Prints a chunk of the output, up to the last complete row.
     pub(crate) fn say(&mut self, text: &str) {
         let rows = self.markdown.push(&plain::stream(text));
         self.print(rows);
@@ -68,7 +68,7 @@ impl Paper {
         self.print(text.lines().map(|line| marked(line) + "\n").collect());
     }
 
-    /// Prints lines that are marked already, and harmless.
+    /// Prints lines that are already formatted and sanitized.
     pub(crate) fn print(&self, rows: String) {
         if !rows.is_empty() {
             self.pen.print(rows);
@@ -83,7 +83,7 @@ impl Paper {
         }
     }
 
-    /// Draws the time of the wait, if it has changed.
+    /// Redraws the duration of the wait, if it has changed.
     pub(crate) fn tick(&mut self) {
         let seconds = self
             .busy
@@ -94,7 +94,7 @@ impl Paper {
         }
     }
 
-    /// Nothing is waited for any more.
+    /// Ends the current wait.
     pub(crate) fn rest(&mut self) {
         self.end();
         if self.busy.take().is_some() {

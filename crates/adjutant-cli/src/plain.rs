@@ -1,4 +1,4 @@
-//! Text of models, tools and servers, made harmless: it must neither steer the terminal nor break out of its line.
+//! Sanitizes the text of models, tools and servers: it must neither control the terminal nor break out of its line.
 
 use std::{borrow::Cow, fmt::Display};
 
@@ -9,7 +9,8 @@ use serde_json::Value;
 /// The maximum number of characters of such text in one line.
 const MAX_LINE: usize = 400;
 
-/// The text as one line: white space is one space, what steers or does not show is `\u{fffd}`, and it is cut at 400 characters.
+/// Returns the text as one line: white space becomes one space, control and invisible characters become `\u{fffd}`, and
+/// it is truncated to 400 characters.
 pub(crate) fn line(text: &str) -> String {
     let mut line = String::new();
     for (at, character) in text
@@ -32,7 +33,7 @@ pub(crate) fn line(text: &str) -> String {
     line
 }
 
-/// The text with its lines and tabs, without anything that steers a terminal.
+/// Returns the text with its lines and tabs, without terminal control characters.
 pub(crate) fn stream(text: &str) -> Cow<'_, str> {
     let harmful = |character| is_steering(character) && !matches!(character, '\n' | '\t');
     if text.contains(harmful) {
@@ -42,9 +43,10 @@ pub(crate) fn stream(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A JSON text whole, in one line: every key and value as it is read, and no white space between them.
+/// Returns a complete JSON text in one line: every key and value in its original form, without white space between
+/// them.
 ///
-/// Not by way of a value: that would keep only one of two keys of the same name.
+/// It is not parsed into a value, which would keep only one of two equal keys.
 pub(crate) fn json(text: &str) -> String {
     if serde_json::from_str::<Value>(text).is_err() {
         return whole(text);
@@ -71,7 +73,7 @@ pub(crate) fn json(text: &str) -> String {
     whole(&out)
 }
 
-/// Returns the end of the JSON string that the text begins with.
+/// Returns the end of the JSON string at the start of a text.
 fn end_of_string(text: &str) -> usize {
     let mut escaped = false;
     let is_end = |(_, byte): &(usize, u8)| {
@@ -86,9 +88,9 @@ fn end_of_string(text: &str) -> usize {
         .map_or(text.len(), |(at, _)| at + 1)
 }
 
-/// A line of JSON of the same value, in which all that cannot be seen or steers is an escape.
+/// Returns an equal line of JSON in which invisible and control characters are escaped.
 fn escaped(json: &str) -> Cow<'_, str> {
-    // A character below a blank is white space between values: in strings it is an escape already.
+    // A character below a blank is white space between values; in strings it is already escaped.
     let is_bare = |character: char| character >= ' ' && is_hidden(character);
     if !json.contains(is_bare) {
         return Cow::Borrowed(json);
@@ -107,12 +109,12 @@ fn escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// A value as a line of JSON in which all that cannot be seen or steers is an escape.
+/// Returns a value as a line of JSON in which invisible and control characters are escaped.
 pub(crate) fn json_line(value: impl Display) -> String {
     escaped(&value.to_string()).into_owned() + "\n"
 }
 
-/// The text as one word of a shell's command, exactly, in one line.
+/// Quotes the text as one word of a shell command, in one line.
 pub(crate) fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! The cassette that answers in the place of a model.
+//! The cassette that is replayed instead of a model.
 
 use std::{fs::File, io::BufReader, path::Path};
 

@@ -1,4 +1,4 @@
-//! The one error of the command: what went wrong, what caused it, and the cure if there is one.
+//! The error type of the command: the message, its causes, and the hint if there is one.
 
 use std::{
     error::Error,
@@ -8,14 +8,14 @@ use std::{
 
 use crate::{exit::Exit, plain};
 
-/// The mark before the cure in errors of the libraries.
+/// The separator before the hint in errors of the libraries.
 const HINT: &str = "; hint: ";
 /// The maximum number of causes in a message.
 const MAX_CAUSES: usize = 8;
 
 /// An error of the command line, ready to be printed.
 ///
-/// Shape: `error: …`, then one `caused by: …` for each source, then `hint: …`, one line each.
+/// Format: `error: …`, then one `caused by: …` for each source, then `hint: …`, one line each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     exit: Exit,
@@ -25,7 +25,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// A problem without a cause.
+    /// Creates a problem without a cause.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self {
             exit,
@@ -35,7 +35,7 @@ impl Problem {
         }
     }
 
-    /// An error of a library with its sources. A cure that it names is taken out of its text.
+    /// Converts an error of a library with its sources. Its hint is separated from its text.
     pub(crate) fn of(exit: Exit, error: &dyn Error) -> Self {
         let mut problem = Self::new(exit, "");
         problem.message = problem.take_hint(&error.to_string());
@@ -58,19 +58,19 @@ impl Problem {
         self
     }
 
-    /// Adds what caused it.
+    /// Adds the error that caused it.
     pub(crate) fn cause(mut self, error: &dyn Error) -> Self {
         self.causes.push(error.to_string());
         self
     }
 
-    /// Adds what caused it, in words.
+    /// Adds a cause as text.
     pub(crate) fn because(mut self, why: &str) -> Self {
         self.causes.push(why.to_owned());
         self
     }
 
-    /// Adds an error of a library that caused it, with its sources. A cure that it names is taken out of its text.
+    /// Adds an error of a library that caused it, with its sources. Its hint is separated from its text.
     pub(crate) fn cause_of(mut self, error: &dyn Error) -> Self {
         let Self {
             message,
@@ -84,13 +84,13 @@ impl Problem {
         self
     }
 
-    /// Sets the cure, unless one is known already.
+    /// Sets the hint, unless there is one already.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint.get_or_insert(hint.into());
         self
     }
 
-    /// The problem in one line, without its causes.
+    /// Returns the problem in one line, without its causes.
     pub(crate) fn line(&self) -> String {
         let hint = self
             .hint

@@ -8,10 +8,10 @@ use std::{
 
 use crate::{exit::Exit, problem::Problem};
 
-/// The maximum number of bytes of text that a prompt may have in all.
+/// The maximum number of bytes of a prompt in total.
 const MAX_PROMPT: u64 = 1_024 * 1_024;
 
-/// Reads the parts of the prompt and joins them, an empty line between two.
+/// Reads the parts of the prompt and joins them with an empty line between them.
 pub(crate) fn read(prompt: Option<&str>, files: &[PathBuf]) -> Result<String, Problem> {
     let mut parts = Vec::new();
     match prompt {

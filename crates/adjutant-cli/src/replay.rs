@@ -1,4 +1,4 @@
-//! `adjutant replay`: a session again, from its log; and whether today's agent would send the same requests.
+//! `adjutant replay`: replays a session from its log, or compares the log with current requests.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ use crate::{
     work::work,
 };
 
-/// Shows a session once more, or holds it against today's agent.
+/// Replays a session, or compares it with the current agent.
 pub(crate) fn replay(args: &mut Replay) -> Result<Exit, Problem> {
     work(perform(args))
 }
@@ -113,7 +113,7 @@ fn write(
     Ok(())
 }
 
-/// Lists the differences between today's requests and the log's.
+/// Lists the differences between current requests and the log's.
 async fn check(
     args: &mut Replay,
     info: &LogInfo,

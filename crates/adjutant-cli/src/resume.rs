@@ -1,4 +1,4 @@
-//! `adjutant resume`: continues a run that waits, was interrupted, or was posted and not started.
+//! `adjutant resume`: continues a run that waits or was interrupted, or starts one for messages in the inbox.
 
 pub(crate) mod answers;
 
@@ -31,7 +31,7 @@ pub(crate) fn resume(args: &mut Resume) -> Result<Exit, Problem> {
     work(perform(args))
 }
 
-/// A session, and how its latest run was left.
+/// A session, and the state of its latest run.
 struct LeftRun {
     info: LogInfo,
     run: Run,
@@ -72,7 +72,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let open: Vec<&Arc<Pause>> = pauses.iter().filter(|pause| !is_answered(pause)).collect();
     let goes_on = open.is_empty() || !given.is_empty() || !heard.is_empty();
     if goes_on {
-        // Before Ctrl-C is listened to: it ends the question and the command with it.
+        // Before Ctrl-C is handled, so that Ctrl-C ends the question and the command.
         answers::show(&args.given.approve, Some(&root), &pauses, &given)?;
     }
     let (cancel, chatter) = run::begin(args.how.quiet, args.how.json)?;
@@ -106,7 +106,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
         Some(left.kept),
     )
     .await?;
-    // A run keeps its requested answer.
+    // A resumed run keeps its output schema.
     job.wants_output = is_open && left.run.output().is_some();
     take(&job, &screen).await?;
     let resumed = if is_open {
@@ -123,7 +123,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let running = resumed
         .stream()
         .map_err(|error| Problem::of(Exit::Usage, &error))?;
-    // Options of a run are for new ones: a resumed one is stopped by its handle.
+    // The options of a run apply to new runs only; a resumed one is stopped by its handle.
     let (stopper, cancel, until) = (running.stopper(), job.cancel.clone(), job.until);
     tokio::spawn(async move {
         tokio::select! {
@@ -136,7 +136,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     ended
 }
 
-/// The session that is resumed, and how it was left.
+/// Finds the session to resume, and reads its state.
 async fn look(args: &Resume) -> Result<LeftRun, Problem> {
     let store = Store::find(&args.how.at).await?;
     let sessions = store.sessions();
@@ -165,8 +165,8 @@ async fn look(args: &Resume) -> Result<LeftRun, Problem> {
 /// Takes missing options from the session: the directory and the model.
 ///
 /// # Errors
-/// `Usage` if the session has no directory, as an imported one, and not both were given: otherwise the author of the
-/// file would choose the files to read, and the receiver.
+/// `Usage` if the session has no directory because it was imported, and not both are given: otherwise the author of the
+/// file would choose the files to read and the model that receives them.
 fn adopt(args: &mut Resume, left: &LeftRun) -> Result<(), Problem> {
     let (own, how) = (named::directory(&left.info)?, &mut args.how);
     let model = left.run.config().map(|config| config.model.to_string());
@@ -190,7 +190,7 @@ fn adopt(args: &mut Resume, left: &LeftRun) -> Result<(), Problem> {
     Ok(())
 }
 
-/// True if there is an unprocessed message: a post, or an entry in the log.
+/// True if there is an unprocessed message: in the inbox, or in the log.
 fn is_said(run: &Run, posted: &[Posted]) -> bool {
     run.waiting().queued().next().is_some()
         || posted
@@ -198,7 +198,7 @@ fn is_said(run: &Run, posted: &[Posted]) -> bool {
             .any(|it| matches!(it.post, Post::Message { .. }))
 }
 
-/// Returns the pauses that others have answered since; all of them after a stop request.
+/// Returns the pauses that other processes have answered since; all of them after a stop request.
 fn heard(run: &Run, posted: Vec<Posted>) -> Vec<PauseId> {
     if posted
         .iter()
@@ -216,7 +216,8 @@ fn heard(run: &Run, posted: Vec<Posted>) -> Vec<PauseId> {
         .collect()
 }
 
-/// Takes the session; waits once for the lease of a dead process, if only its expiry can show that it is dead.
+/// Acquires the session. Waits once for the lease of a dead process to expire, if there is no other way to detect that
+/// it is dead.
 async fn take(job: &Job<'_>, screen: &Screen) -> Result<(), Problem> {
     let Err(error) = job.agent.log().open().await else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `adjutant run`: one prompt, one agent, one run, in a session or kept nowhere.
+//! `adjutant run`: one prompt, one agent, one run, with or without a stored session.
 
 use std::path::Path;
 
@@ -90,7 +90,7 @@ async fn perform(
     ended
 }
 
-/// Listens to Ctrl-C from now on, and prepares the messages on standard error.
+/// Handles Ctrl-C from now on, and prepares the messages on standard error.
 pub(crate) fn begin(is_quiet: bool, is_json: bool) -> Result<(Cancel, Chatter), Problem> {
     let chatter = match (is_quiet, is_json) {
         (true, _) => Chatter::None,
@@ -124,7 +124,7 @@ pub(crate) async fn finish(
     }
 }
 
-/// The session that a run continues, or starts.
+/// Returns the session that a run continues or creates.
 async fn session(
     args: &Run,
     root: &Path,
@@ -171,7 +171,7 @@ async fn session(
     Ok(kept)
 }
 
-/// The metadata of a new session of a directory.
+/// Returns the metadata for a new session of a directory.
 pub(crate) fn about(root: &Path, made: &RunManifest) -> Result<SessionMeta, Problem> {
     let mut about = SessionMeta {
         agent: Some(made.name().into()),
@@ -214,7 +214,7 @@ async fn look(
     Err(waits::waiting(kept))
 }
 
-/// Keeps with the session which tools' calls wait for approval from now on.
+/// Stores with the session which tools' calls wait for approval from now on.
 pub(crate) async fn ask(
     sessions: &Sessions,
     info: &LogInfo,
@@ -241,7 +241,7 @@ pub(crate) async fn ask(
         .map_err(|error| trouble::of_journal(&error))
 }
 
-/// A name for a new session of a directory.
+/// Returns a name for a new session of a directory.
 pub(crate) fn new_name(root: &Path) -> LogId {
     let root = root.canonicalize().unwrap_or_default();
     let folder = root

@@ -1,4 +1,4 @@
-//! The manifest of a run: made of the command line, the files of agents and the directory, and run by the engine.
+//! The manifest of a run, built from the command line, the agent files and the directory.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -30,9 +30,9 @@ use crate::{
     taught,
 };
 
-/// The name of the usual agent.
+/// The name of the default agent.
 pub(crate) const NAME: &str = "adjutant";
-/// The text that tells the usual agent about itself.
+/// The instructions of the default agent.
 const INSTRUCTIONS: &str = "\
 You work in one directory: you answer questions about its files, and change them and run commands where that is asked \
 of you. Paths are relative to that directory. Commands run in a sandbox: they have no network, and write below it alone.
@@ -40,15 +40,15 @@ Look before you answer: use the tools, and answer from what they return, not fro
 Name the files that you rely on. If the files do not hold the answer, say so.
 Change only what you are asked for, and read a file before you change it. A call may wait for the user's word; if it is \
 refused, do without it.";
-/// The number of levels of agents that may stand under the one that is asked, if nothing else is set.
+/// The default number of levels of sub-agents.
 const DEPTH: u16 = 1;
-/// The maximum number of findings that a run tells.
+/// The maximum number of findings that a run prints.
 const MAX_TOLD: usize = 8;
 
-/// The manifest of a run, and what a manifest does not hold: open directories, skills that were trusted, a schema.
+/// The manifest of a run, and the parts that a manifest cannot contain: open directories, trusted skills, a schema.
 #[derive(Debug)]
 pub(crate) struct RunManifest {
-    /// Its first agent is the one that answers.
+    /// The manifest; its first agent answers.
     pub(crate) manifest: Manifest,
     pub(crate) hands: Hands,
     pub(crate) skills: Skills,
@@ -58,20 +58,20 @@ pub(crate) struct RunManifest {
     /// The notes of the project. Their text is sent with the first prompt unless the project is trusted.
     pub(crate) notes: Notes,
     agent_files: AgentFiles,
-    /// What is told of skills.
+    /// The messages about skills.
     skills_told: Vec<String>,
 }
 
 impl RunManifest {
-    /// Builds the manifest that the command line asks for in a directory.
+    /// Builds the manifest for the command line in a directory.
     ///
     /// # Errors
-    /// `Usage` if the directory cannot be used, or an agent, a toolbox, a skill or a tool that is named is none.
+    /// `Usage` if the directory cannot be used, or if a named agent, toolbox, skill or tool does not exist.
     pub(crate) fn new(how: &How, root: &Path) -> Result<Self, Problem> {
         Self::with(how, root, None)
     }
 
-    /// The same, with the servers that an editor names, and with what it lends.
+    /// The same, with the servers and the open files of an editor.
     pub(crate) fn with(
         how: &How,
         root: &Path,
@@ -126,7 +126,7 @@ impl RunManifest {
         .asking(how.ask.iter().cloned())
     }
 
-    /// Lets calls of these tools wait for approval too.
+    /// Requires approval for calls of these tools too.
     ///
     /// # Errors
     /// `Usage` if there is no such tool.
@@ -153,7 +153,7 @@ impl RunManifest {
         Ok(self)
     }
 
-    /// Tells what is wrong or noteworthy with skills and agents.
+    /// Prints errors and notices about skills and agents.
     pub(crate) fn tell(&self, screen: &Screen) {
         self.notes
             .told
@@ -181,7 +181,7 @@ impl RunManifest {
         &self.manifest.name
     }
 
-    /// The model that the file of the agent that answers names.
+    /// Returns the model in the file of the agent that answers.
     pub(crate) fn model(&self) -> Option<&str> {
         self.manifest.agents[0]
             .model
@@ -190,7 +190,7 @@ impl RunManifest {
     }
 }
 
-/// The agent that answers, and then those that it can give tasks to.
+/// Returns the agent that answers, followed by the agents that it can delegate to.
 fn agents(
     how: &How,
     files: &AgentFiles,
@@ -239,7 +239,7 @@ fn agents(
     Ok(agents)
 }
 
-/// The agent that answers without another one's file.
+/// Returns the default agent.
 fn usual(others: &[AgentSpec], notes: &str, servers: &Servers) -> AgentSpec {
     let mut agent = AgentSpec::default();
     agent.name = NAME.into();
@@ -260,10 +260,10 @@ fn usual(others: &[AgentSpec], notes: &str, servers: &Servers) -> AgentSpec {
     agent
 }
 
-/// Holds the toolboxes and skills that an agent names against those that there are.
+/// Checks the toolboxes and skills that an agent names.
 ///
 /// # Errors
-/// `Usage` if one is none, or needs a board that there is not.
+/// `Usage` if one does not exist, or needs a missing board.
 fn check(
     definition: &Definition,
     choice: &AgentChoice,
@@ -301,7 +301,7 @@ fn check(
     ))
 }
 
-/// The problem that an agent names a toolbox that is none.
+/// Returns the problem that an agent names an unknown toolbox.
 pub(crate) fn unknown(definition: &Definition, servers: &Servers) -> Option<Problem> {
     let servers = servers.used().map(|(name, _)| &**name);
     let known: Vec<&str> = BOXES.into_iter().chain([BOARD]).chain(servers).collect();
@@ -321,7 +321,7 @@ pub(crate) fn unknown(definition: &Definition, servers: &Servers) -> Option<Prob
     ))
 }
 
-/// There is no agent of this name, or nobody trusts it.
+/// Returns the problem that an agent does not exist, or is not trusted.
 fn missing(name: &str, files: &AgentFiles) -> Problem {
     if files.untrusted.iter().any(|it| &*it.name == name) {
         let problem = Problem::new(
@@ -339,7 +339,7 @@ fn missing(name: &str, files: &AgentFiles) -> Problem {
     )
 }
 
-/// Adds the names that are nearest to one that there is not, else all of them.
+/// Adds the names that are most similar to an unknown one, else all names.
 fn named<'a>(
     problem: Problem,
     name: &str,

@@ -10,10 +10,10 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{exit::Exit, paper::Paper, plain, problem::Problem, show::DisplayLine};
 
-/// The time between two turns of the spinner.
+/// The interval of the spinner.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The maximum number of times that changing lines are drawn in a second.
+/// The maximum number of redraws of live lines per second.
 const DRAWS: u8 = 10;
 
 /// The template of the spinner: it never takes more than one line.
@@ -21,39 +21,39 @@ const SPINNER: &str = "{spinner} {wide_msg}";
 /// The template of the lines below the spinner.
 const BELOW: &str = "  {wide_msg}";
 
-/// The text that follows a reply on standard output that is taken back.
+/// The text on standard output after a reply that became void.
 const VOID: &str = "[taken back: the reply so far is void and begins again]\n";
 
 /// The output of the command line.
 #[derive(Debug)]
 pub(crate) struct Screen {
     chatter: Chatter,
-    /// True if the answer goes to a terminal, which text of others must not steer.
+    /// True if the answer goes to a terminal; then control characters are removed.
     terminal: bool,
     live: Option<LiveLines>,
-    /// The paper of a conversation, which takes everything.
+    /// The output area of a conversation, which receives all output.
     paper: Option<Paper>,
 }
 
-/// Lines that change, below everything else; the first one turns.
+/// Live lines below everything else; the first one has the spinner.
 #[derive(Debug)]
 struct LiveLines {
     all: MultiProgress,
     lines: Vec<ProgressBar>,
 }
 
-/// The output beside the answer.
+/// The output in addition to the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chatter {
-    /// Nothing but errors.
+    /// Only errors.
     None,
     /// Lines.
     Lines,
-    /// Lines, and a spinner while nothing happens.
+    /// Lines, and a spinner while waiting.
     Spinner,
 }
 
-/// Writes to standard output immediately; returns whether it has a reader.
+/// Writes to standard output immediately; returns false if it has no reader.
 pub(crate) fn write(text: &str) -> Result<bool, Problem> {
     let mut out = io::stdout().lock();
     is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
@@ -73,7 +73,7 @@ pub(crate) fn tell(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", plain::stream(text));
 }
 
-/// Returns true if standard output has a reader.
+/// Returns false if standard output has no reader.
 pub(crate) fn is_read(written: io::Result<()>) -> Result<bool, Problem> {
     match written {
         Ok(()) => Ok(true),
@@ -85,7 +85,7 @@ pub(crate) fn is_read(written: io::Result<()>) -> Result<bool, Problem> {
 }
 
 impl Screen {
-    /// A screen; there is a spinner only on a terminal.
+    /// Creates a screen; it has a spinner only on a terminal.
     pub(crate) fn new(chatter: Chatter) -> Self {
         let chatter = match chatter {
             Chatter::Spinner if !io::stderr().is_terminal() => Chatter::Lines,
@@ -99,7 +99,7 @@ impl Screen {
         }
     }
 
-    /// The screen of a conversation.
+    /// Creates the screen of a conversation.
     pub(crate) fn of_talk(paper: Paper) -> Self {
         Self {
             chatter: Chatter::Spinner,
@@ -109,15 +109,15 @@ impl Screen {
         }
     }
 
-    /// The paper of a conversation, if it is one.
+    /// Returns the output area, in a conversation.
     pub(crate) fn paper(&mut self) -> Option<&mut Paper> {
         self.paper.as_mut()
     }
 
-    /// Shows a line.
+    /// Prints a line.
     ///
     /// # Errors
-    /// If standard output cannot be written to.
+    /// If standard output is not writable.
     pub(crate) fn show(&mut self, line: &DisplayLine) -> io::Result<()> {
         match line {
             DisplayLine::Said(text) if self.terminal => self.write(&plain::stream(text)),
@@ -126,7 +126,7 @@ impl Screen {
                 self.tell(text);
                 Ok(())
             }
-            // A user at the terminal gets the message next to the answer.
+            // On a terminal, the message is printed next to the answer.
             DisplayLine::Void if self.terminal && self.chatter != Chatter::None => Ok(()),
             DisplayLine::Void => self.write(VOID),
             DisplayLine::Busy(what) => {
@@ -140,10 +140,10 @@ impl Screen {
         }
     }
 
-    /// Writes to standard output, at once.
+    /// Writes to standard output immediately.
     ///
     /// # Errors
-    /// If that is not possible.
+    /// If standard output is not writable.
     pub(crate) fn write(&mut self, text: &str) -> io::Result<()> {
         if let Some(paper) = &mut self.paper {
             paper.say(text);
@@ -155,19 +155,19 @@ impl Screen {
         out.flush()
     }
 
-    /// Writes a line to standard error, unless it shall be quiet.
+    /// Writes a line to standard error, unless output is suppressed.
     pub(crate) fn tell(&self, text: &str) {
         if self.chatter != Chatter::None {
             self.insist(text);
         }
     }
 
-    /// Writes a line to standard error.
+    /// Writes a line to standard error in any case.
     pub(crate) fn insist(&self, text: &str) {
         if let Some(paper) = &self.paper {
             return paper.tell(text);
         }
-        // An answer is useful without the other messages.
+        // The answer is useful without the other messages, so errors are ignored.
         let write = || drop(writeln!(io::stderr().lock(), "{}", plain::stream(text)));
         match &self.live {
             Some(live) => live.all.suspend(write),
@@ -185,22 +185,22 @@ impl Screen {
                 .iter()
                 .rev()
                 .for_each(ProgressBar::finish_and_clear);
-            // A line that cannot be cleared is gone with the terminal.
+            // If a line cannot be cleared, the terminal is gone.
             let _ = live.all.clear();
         }
     }
 
-    /// True if there are lines that change.
+    /// True if there are live lines.
     pub(crate) fn is_live(&self) -> bool {
         self.chatter == Chatter::Spinner
     }
 
-    /// Turns the spinner while this is waited for, if there is one.
+    /// Shows the spinner with this text, if there is one.
     pub(crate) fn wait(&mut self, what: &str) {
         self.draw(&[what.to_owned()]);
     }
 
-    /// Draws these lines in place of the previous ones, with the spinner at the first, if there is one.
+    /// Draws these lines instead of the previous ones, with the spinner in the first one.
     fn draw(&mut self, lines: &[String]) {
         if let Some(paper) = &mut self.paper {
             let more = if lines.len() > 1 {

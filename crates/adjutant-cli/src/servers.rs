@@ -1,4 +1,4 @@
-//! The servers of the Model Context Protocol that a directory and the user name: which are used, and how they are reached.
+//! The MCP servers of a project, the user and an editor: which ones are used, and how to reach them.
 
 use std::{
     collections::BTreeSet,
@@ -29,18 +29,18 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// A server that was found.
+/// A configured server.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundServer {
     pub(crate) name: Arc<str>,
-    /// The name by which agents have it: another one if a toolbox is called so already.
+    /// The name of its toolbox; different from its own name if a toolbox has that name already.
     pub(crate) toolbox: Arc<str>,
     pub(crate) spec: ServerSpec,
-    /// Whose it is: `project`, `user` or `editor`.
+    /// Its origin: `project`, `user` or `editor`.
     pub(crate) scope: &'static str,
-    /// How it is reached; none if nobody trusts it, or if something is missing.
+    /// The server; `None` if it is not trusted, or if something is missing.
     pub(crate) server: Option<McpServer>,
-    /// Why it is not used.
+    /// The reason why it is not used.
     pub(crate) why: Option<String>,
 }
 
@@ -48,29 +48,29 @@ pub(crate) struct FoundServer {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Servers {
     pub(crate) all: Vec<FoundServer>,
-    /// What is wrong or noteworthy, one line each.
+    /// Errors and notices, one line each.
     pub(crate) told: Vec<String>,
 }
 
-/// Who trusts the servers of a directory.
+/// The source of the trust in the servers of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trusting {
-    /// Whoever said so on the command line.
+    /// An option on the command line.
     Given,
-    /// Whoever has said so before, or does when asked on the terminal.
+    /// A stored trust, or the answer of the user on the terminal.
     Asked,
-    /// Whoever has said so before.
+    /// A stored trust.
     Before,
 }
 
-/// The contents that were asked about in this process: nobody is asked twice.
+/// The contents that this process already asked about: the user is asked once.
 static ASKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 impl Servers {
-    /// The servers for a directory. None is started yet.
+    /// Finds the servers for a directory, without starting any.
     ///
     /// # Errors
-    /// `Failed` if what is trusted cannot be looked up.
+    /// `Failed` if the stored trust cannot be read.
     pub(crate) fn find(root: &Path, trusting: Trusting) -> Result<Self, Problem> {
         let mut found = Self::default();
         let files = [("project", Some(root.join(FILE_NAME))), ("user", usual())];
@@ -104,7 +104,7 @@ impl Servers {
         if file.servers.is_empty() {
             return Ok(());
         }
-        // The user's own servers need it too if they run files that an agent in the directory can change.
+        // The user's own servers also need trust if they run files that an agent in the directory can change.
         let is_asked = scope == "project" || file.runs_files_of(root);
         let is_trusted = !is_asked || is_trusted(&file, root, trusting)?;
         if !is_trusted {
@@ -161,7 +161,7 @@ impl Servers {
         Ok(())
     }
 
-    /// Takes the servers that an editor names, which its user set up there; gives what is wrong with them.
+    /// Adds the servers of an editor, which its user configured there; returns the errors.
     ///
     /// # Errors
     /// `Usage` if there are too many.
@@ -203,23 +203,23 @@ impl Servers {
         Ok(self.told.split_off(told))
     }
 
-    /// Those that are used, by the names of their toolboxes.
+    /// Returns the servers in use, by the names of their toolboxes.
     pub(crate) fn used(&self) -> impl Iterator<Item = (&Arc<str>, &McpServer)> {
         self.all
             .iter()
             .filter_map(|it| Some((&it.toolbox, it.server.as_ref()?)))
     }
 
-    /// True if a tool of this name may be one of theirs.
+    /// True if a tool with this name may belong to one of them.
     pub(crate) fn may_have(&self, tool: &str) -> bool {
         self.used()
             .any(|(_, server)| tool.starts_with(server.prefix()))
     }
 
-    /// A server that is used, by its name.
+    /// Returns a server in use, by its name.
     ///
     /// # Errors
-    /// `Usage` if there is none, with the nearest, or with why it is not used.
+    /// `Usage` if it does not exist, with similar names, or if it is not used, with the reason.
     pub(crate) fn one(&self, name: &str) -> Result<(&FoundServer, &McpServer), Problem> {
         if let Some(found) = self
             .all
@@ -245,13 +245,13 @@ impl Servers {
     }
 }
 
-/// What was learned of a server that was started.
+/// The properties of a started server.
 pub(crate) struct LookedAt {
     pub(crate) about: Result<ServerAbout, Error>,
     pub(crate) tools: Toolset,
 }
 
-/// Starts a server and looks at it.
+/// Starts a server and reads its properties.
 pub(crate) async fn look(server: &McpServer) -> LookedAt {
     let about = server.about().await;
     let who = Identity::root("mcp".into(), "mcp", "adjutant");
@@ -263,7 +263,7 @@ pub(crate) async fn look(server: &McpServer) -> LookedAt {
 }
 
 impl LookedAt {
-    /// A word for its state.
+    /// Returns a word for its state.
     pub(crate) fn state(&self) -> &'static str {
         match &self.about {
             Ok(_) => "up",
@@ -277,13 +277,13 @@ impl LookedAt {
         self.about.as_ref().map_or("-", |about| &about.revision)
     }
 
-    /// The number of its tools.
+    /// Returns the number of its tools.
     pub(crate) fn count(&self) -> usize {
         self.tools.iter().count()
     }
 }
 
-/// How a prompt is said in a conversation.
+/// Formats the usage of a prompt in a conversation.
 pub(crate) fn usage(server: &str, prompt: &ServerPrompt) -> String {
     let arguments = prompt.arguments.iter().map(|(name, _, must)| {
         if *must {
@@ -299,7 +299,7 @@ pub(crate) fn usage(server: &str, prompt: &ServerPrompt) -> String {
     )
 }
 
-/// There is no server of this name.
+/// Returns the problem that a server does not exist.
 fn unknown(name: &str, servers: &Servers) -> Problem {
     let problem = Problem::new(
         Exit::Usage,
@@ -312,7 +312,7 @@ fn unknown(name: &str, servers: &Servers) -> Problem {
     }
 }
 
-/// True if somebody trusts the servers of a file; asked once for each content.
+/// True if the servers of a file are trusted; asks the user once for each content.
 fn is_trusted(file: &McpFile, root: &Path, trusting: Trusting) -> Result<bool, Problem> {
     if trusting == Trusting::Given {
         return Ok(true);
@@ -344,7 +344,7 @@ fn is_trusted(file: &McpFile, root: &Path, trusting: Trusting) -> Result<bool, P
     Ok(is_trusted)
 }
 
-/// The surroundings of the servers of a directory; none if there is nowhere to keep what is theirs.
+/// Returns the directories for the servers of a project; `None` if there is no place for their data.
 pub(crate) fn place(root: &Path) -> Option<ServerPlace> {
     let work = root.canonicalize().ok()?;
     let mut place = ServerPlace::new(work, store::usual().ok()?.with_file_name("mcp"));
@@ -352,7 +352,7 @@ pub(crate) fn place(root: &Path) -> Option<ServerPlace> {
     Some(place)
 }
 
-/// The file of the user's own servers.
+/// Returns the file of the user's own servers.
 pub(crate) fn usual() -> Option<PathBuf> {
     let of = |variable: &str| {
         env::var_os(variable)

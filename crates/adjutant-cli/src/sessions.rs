@@ -1,4 +1,4 @@
-//! `adjutant sessions`: managing sessions.
+//! `adjutant sessions`: manages sessions.
 
 mod carry;
 mod diff;
@@ -13,7 +13,7 @@ use adjutant::agent::LogId;
 
 use crate::{args, exit::Exit, problem::Problem, work::work};
 
-/// Looks after sessions.
+/// Runs the subcommand.
 pub(crate) fn sessions(command: args::Sessions) -> Result<Exit, Problem> {
     use args::Sessions as Do;
     match command {

@@ -27,24 +27,24 @@ const FIELDS: &str = "network, read, write and env";
 pub(crate) struct SandboxSettings {
     /// The kind of the sandbox.
     pub(crate) kind: SandboxKind,
-    /// The network; the command line takes precedence.
+    /// The network; `None` if it is not set.
     pub(crate) network: Option<Network>,
     /// Files and directories that commands may read.
     pub(crate) read: Vec<PathBuf>,
     /// Files and directories that commands may change.
     pub(crate) write: Vec<PathBuf>,
-    /// Names of variables that are handed on to commands.
+    /// Names of variables that are passed to commands.
     pub(crate) env: Vec<String>,
     /// Warnings, one line each.
     pub(crate) told: Vec<String>,
 }
 
 impl SandboxSettings {
-    /// Returns the settings of the command line, the user and the directory. Until the directory is trusted, its settings only
-    /// restrict.
+    /// Returns the settings of the command line, the user and the directory. An untrusted directory can only restrict
+    /// them.
     ///
     /// # Errors
-    /// `Usage` if a file is no settings, or names a file that does not exist.
+    /// `Usage` if a file is invalid, or names a file that does not exist.
     pub(crate) fn find(how: &How, root: &Path) -> Result<Self, Problem> {
         let mut all = Self {
             kind: how.sandbox.kind,
@@ -94,12 +94,12 @@ impl SandboxSettings {
         Ok(all)
     }
 
-    /// The network that commands have.
+    /// Returns the network of commands.
     pub(crate) fn network(&self) -> Network {
         self.network.clone().unwrap_or_default()
     }
 
-    /// The sandbox with these settings.
+    /// Returns the sandbox with these settings.
     pub(crate) fn sandbox(&self) -> Sandbox {
         let sandbox = self.kind.sandbox(self.network());
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -108,7 +108,7 @@ impl SandboxSettings {
     }
 }
 
-/// The directory of the user's own settings.
+/// Returns the directory of the user's own settings.
 pub(crate) fn folder() -> Option<PathBuf> {
     let of = |variable: &str| {
         env::var_os(variable)
@@ -119,7 +119,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
     settings.map(|folder| folder.join("adjutant"))
 }
 
-/// Reads a file of settings; paths in it are relative to its directory, and `~` is the home.
+/// Reads a settings file; relative paths are relative to its directory, and `~` is the home directory.
 fn read(file: &Path) -> Result<SandboxSettings, Problem> {
     let text = file::text(file, "the settings")?;
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -165,7 +165,7 @@ fn parse(text: &str, folder: &Path) -> Result<SandboxSettings, String> {
     Ok(settings)
 }
 
-/// The limits of a file of settings.
+/// The limits of a settings file.
 const BUDGET: Budget = Budget {
     nodes: 2_000,
     depth: 8,
@@ -184,7 +184,7 @@ fn fields<'n>(node: &'n Node, what: &str) -> Result<Vec<(&'n str, &'n Node)>, St
     }
 }
 
-/// A text, or a list of texts.
+/// Reads a text, or a list of texts.
 fn list(node: &Node, key: &str) -> Result<Vec<String>, String> {
     let text = |node: &Node| match &node.content {
         Content::Scalar(text, _) if !node.is_null() => Ok(text.to_string()),

@@ -1,4 +1,4 @@
-//! From events to text for people. Pure: the output is up to `screen.rs`.
+//! Converts events to text for people, without side effects. `screen.rs` writes the output.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,23 +14,23 @@ use crate::plain;
 /// The status text while no call runs.
 const MODEL: &str = "waiting for the model";
 
-/// Something to show.
+/// An output line or chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DisplayLine {
-    /// A piece of the answer.
+    /// A chunk of the answer.
     Said(String),
-    /// A whole line beside the answer.
+    /// A complete line next to the answer.
     Told(String),
-    /// The thing that is being waited for.
+    /// The current wait.
     Busy(String),
-    /// The running agents, a line each.
+    /// The running agents, one line each.
     Agents(Vec<String>),
     /// The printed text of this reply is void.
     Void,
 }
 
 impl DisplayLine {
-    /// Returns the line in the form for a subagent, if it is displayed at all.
+    /// Returns the line in the form for a sub-agent, if it is displayed at all.
     pub(crate) fn within(self, name: &str) -> Option<Self> {
         match self {
             DisplayLine::Told(text) => Some(DisplayLine::Told(format!("{name} {text}"))),
@@ -45,7 +45,7 @@ impl DisplayLine {
 /// The displayed part of the model's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TextDisplay {
-    /// Everything, as it comes.
+    /// Everything, as it arrives.
     #[default]
     Live,
     /// The last reply, when the run has finished.
@@ -54,7 +54,7 @@ pub(crate) enum TextDisplay {
     Nothing,
 }
 
-/// The state of the display that later events depend on.
+/// The state of the display.
 #[derive(Debug, Default)]
 pub(crate) struct Show {
     said: TextDisplay,
@@ -63,25 +63,25 @@ pub(crate) struct Show {
     midline: bool,
     /// The number of printed bytes of each open text block.
     texts: BTreeMap<u32, usize>,
-    /// True if a reply arrives in pieces; one from a log is complete.
+    /// True if a reply arrives in chunks; a reply from a log is complete.
     coming: bool,
-    /// The line of thinking that is not finished.
+    /// The unfinished line of thinking.
     thought: String,
     running: Vec<RunningCall>,
 }
 
-/// A call that runs.
+/// A running call.
 #[derive(Debug)]
 struct RunningCall {
     call: CallId,
     name: String,
     args: String,
-    /// True if another call with its name ran at the same time, so that the name alone is ambiguous.
+    /// True if another call of the same tool ran at the same time, so that the name is ambiguous.
     has_twin: bool,
 }
 
 impl Show {
-    /// Displays text in this way, and no thinking.
+    /// Displays text in this way, without thinking.
     pub(crate) fn new(said: TextDisplay) -> Self {
         Self {
             said,
@@ -101,7 +101,7 @@ impl Show {
         self.midline
     }
 
-    /// Returns the lines that show an event.
+    /// Returns the lines for an event.
     pub(crate) fn event(&mut self, event: &EventKind) -> Vec<DisplayLine> {
         match event {
             EventKind::TurnStarted => vec![DisplayLine::Busy(MODEL.into())],
@@ -170,7 +170,7 @@ impl Show {
         lines.lines().map(of_thought).collect()
     }
 
-    /// Ends a block: text that came without a delta is printed now.
+    /// Ends a block: text that arrived without a delta is printed now.
     fn close(&mut self, block: u32, content: &Block) -> Vec<DisplayLine> {
         match content {
             Block::Text(said) => {
@@ -336,7 +336,7 @@ impl Show {
     }
 }
 
-/// Returns the line of a warning. A message of the offline model opens with its name instead of a severity.
+/// Returns the line of a warning. A message of the offline model starts with its name instead of a severity.
 pub(crate) fn of_warning(warning: &Warning) -> String {
     let text = plain::line(&warning.message);
     match warning.kind {

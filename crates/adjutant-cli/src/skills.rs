@@ -1,4 +1,4 @@
-//! `adjutant skills`: the available skills, their contents, and whether they follow the specification.
+//! `adjutant skills`: lists the skills, shows their contents, and checks them against the specification.
 
 use adjutant::skills::{Finding, Severity, Skill, Skills, check};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::{
     taught,
 };
 
-/// Looks after skills.
+/// Runs the subcommand.
 pub(crate) fn skills(command: args::Skills) -> Result<Exit, Problem> {
     match command {
         args::Skills::List(args) => list(&args),
@@ -105,7 +105,7 @@ fn show(args: &ShowSkill) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// A skill for people.
+/// Formats a skill for people.
 fn text_of(skill: &Skill) -> String {
     let [name, scope, status, tokens, place] = row(skill);
     let mut text = format!(
@@ -177,7 +177,7 @@ fn hold(args: &CheckSkills) -> Result<Exit, Problem> {
     })
 }
 
-/// Shape: one JSON object per line.
+/// Format: one JSON object per line.
 fn json_of(skill: &Skill) -> Value {
     json!({
         "skill": skill.name(),
@@ -195,7 +195,7 @@ fn json_of(skill: &Skill) -> Value {
     })
 }
 
-/// Shape: one JSON object per line.
+/// Format: one JSON object per line.
 fn json_of_finding(finding: &Finding) -> Value {
     json!({
         "finding": finding.kind.name(),

@@ -1,4 +1,4 @@
-//! The storage of sessions, memories and boards: from the command line, the environment or the default.
+//! The store of sessions, memories and boards: from the command line, the environment or the default.
 
 use std::{
     env, fmt,
@@ -18,33 +18,33 @@ use adjutant::{
 
 use crate::{args::At, exit::Exit, plain, problem::Problem};
 
-/// The variable that names a place.
+/// The variable that names the store.
 const VARIABLE: &str = "ADJUTANT_STORE";
 
-/// The name of the file that holds the sessions if no other place is named.
+/// The default name of the SQLite file.
 const FILE: &str = "adjutant.db";
 /// The suffix of the directory next to a store with the previous contents of changed files.
 const CHANGED: &str = ".changed";
-/// The time for a server to learn that a session is free.
+/// The maximum time for a server to report that a session is free.
 const SETTLES_WITHIN: Duration = Duration::from_secs(2);
-/// The interval of checks that the server has learned it.
+/// The interval between two checks of it.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// An open store.
 #[derive(Clone)]
 pub(crate) struct Store {
     opened: Opened,
-    /// The address of the server, if it is one.
+    /// The address of the server, if the store is on one.
     server: Option<String>,
     /// The directory with the previous contents of changed files; `None` without a place for it.
     changed: Option<PathBuf>,
-    /// The option that selects the store in other commands, with a leading space; empty if it is the default.
+    /// The option that selects the store in other commands, with a leading space; empty for the default.
     option: String,
-    /// Where it was created, if it did not exist before.
+    /// The place of a store that was newly created.
     made: Option<String>,
 }
 
-/// The store and the name under which a run is kept.
+/// The store and the session of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredRun {
     pub(crate) store: Store,
@@ -68,11 +68,10 @@ impl Store {
         }
     }
 
-    /// Opens the store that is there. If no place is named and nothing was kept yet, it is an empty one, which is not
-    /// made.
+    /// Opens an existing store. Without a named place and an existing default store, it is an empty store in memory.
     ///
     /// # Errors
-    /// `Usage` if nothing is at the place that is named.
+    /// `Usage` if the named store does not exist.
     pub(crate) async fn find(at: &At) -> Result<Self, Problem> {
         let Some(text) = named(at) else {
             let file = place()?.join(FILE);
@@ -160,7 +159,7 @@ impl Store {
         })
     }
 
-    /// A store in memory, which nothing outlives.
+    /// Creates a store in memory.
     pub(crate) fn in_memory() -> Self {
         let changed = Some(env::temp_dir().join(format!("adjutant-{}", uuid::Uuid::new_v4())));
         Self {
@@ -172,7 +171,7 @@ impl Store {
         }
     }
 
-    /// A line about the creation of the store, if it did not exist before.
+    /// Returns a message if the store was newly created.
     pub(crate) fn notice(&self) -> Option<String> {
         self.made.as_ref().map(|place| {
             format!(
@@ -182,12 +181,12 @@ impl Store {
         })
     }
 
-    /// The sessions in it.
+    /// Returns its sessions.
     pub(crate) fn sessions(&self) -> Sessions {
         Sessions::new(self.journal())
     }
 
-    /// Stores the previous contents of changed files.
+    /// Returns the storage for the previous contents of changed files.
     ///
     /// # Errors
     /// `Usage` if there is no place for it.
@@ -204,39 +203,38 @@ impl Store {
     /// Removes the saved contents of a store in memory.
     pub(crate) fn forget_changes(&self) {
         if let Some(folder) = &self.changed {
-            // Nothing may have been kept.
+            // The directory may not exist.
             let _ = std::fs::remove_dir_all(folder);
         }
     }
 
-    /// Its journal.
+    /// Returns its journal.
     pub(crate) fn journal(&self) -> Arc<dyn Journal> {
         self.opened.journal()
     }
 
-    /// Its memory.
+    /// Returns its memory.
     pub(crate) fn memory(&self) -> Result<Arc<dyn Memory>, Problem> {
         self.opened.memory().map_err(|_| only_sessions("memory"))
     }
 
-    /// One of its key-value stores, on which there is a board.
+    /// Returns one of its key-value stores, which contains a board.
     pub(crate) fn board(&self, name: &str) -> Result<Arc<dyn KvStore>, Problem> {
         self.opened
             .kv(name, "board")
             .map_err(|_| only_sessions("board"))
     }
 
-    /// Returns the opened store, in which an engine keeps everything.
+    /// Returns the opened store, which an engine uses for all its data.
     pub(crate) fn opened(&self) -> &Opened {
         &self.opened
     }
 
-    /// Waits until a session that was used here is free for others; a server needs a moment to learn it.
+    /// Waits until a released session is free for other processes; a server needs a moment to report it.
     pub(crate) async fn settle(&self, name: &LogId) {
         let Some(url) = &self.server else { return };
         let until = Instant::now() + SETTLES_WITHIN;
-        // As others see it: a session that is about to be free counts as free here. A failure is harmless: the server
-        // will find out.
+        // Reads as another process would: this process already sees the session as free. Failures are ignored.
         let Ok(others) = Postgres::connect(url.as_str()).connections(2).await else {
             return;
         };
@@ -246,14 +244,14 @@ impl Store {
         }
     }
 
-    /// Returns the option that selects the store in other commands, with a leading space; empty if it is the default.
+    /// Returns the option that selects the store in other commands, with a leading space; empty for the default.
     pub(crate) fn option(&self) -> &str {
         &self.option
     }
 }
 
 impl fmt::Debug for Store {
-    /// Does not contain its address: a URL may contain a password.
+    /// Omits the address, because a URL may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").finish_non_exhaustive()
     }
@@ -261,7 +259,7 @@ impl fmt::Debug for Store {
 
 impl StoreAddress {
     /// # Errors
-    /// `Usage` if it begins like a URL, and no store is reached by such a one.
+    /// `Usage` if it has the form of a URL with an unknown scheme.
     fn of(text: &str) -> Result<Self, Problem> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Ok(StoreAddress::Server(text.to_owned()));
@@ -270,7 +268,7 @@ impl StoreAddress {
         if text.ends_with('/') || path.is_dir() {
             return Ok(StoreAddress::Folder(path));
         }
-        // One letter is a drive.
+        // A single letter is a Windows drive.
         let is_scheme = |it: &str| {
             it.len() > 1
                 && it
@@ -282,7 +280,7 @@ impl StoreAddress {
             .map(|(scheme, _)| scheme)
             .filter(|scheme| is_scheme(scheme) && !path.exists())
         {
-            // The rest may hold a password.
+            // The rest may contain a password.
             Some(scheme) => {
                 let problem = Problem::new(
                     Exit::Usage,
@@ -297,10 +295,10 @@ impl StoreAddress {
         }
     }
 
-    /// True if a store may exist; for a server that is unknown yet.
+    /// True if a store may exist; always true for a server.
     fn is_there(&self) -> bool {
         match self {
-            // If that cannot be determined, the store returns the reason.
+            // If that cannot be determined, opening the store reports the reason.
             StoreAddress::Folder(path) | StoreAddress::File(path) => {
                 path.try_exists().unwrap_or(true)
             }
@@ -308,7 +306,7 @@ impl StoreAddress {
         }
     }
 
-    /// The address without possible secrets.
+    /// Returns the address without possible secrets.
     fn public(&self) -> String {
         match self {
             StoreAddress::Folder(path) | StoreAddress::File(path) => path.display().to_string(),
@@ -317,7 +315,7 @@ impl StoreAddress {
     }
 }
 
-/// A store of JSON lines does not support the request.
+/// Returns the problem that a store of JSON lines does not support the request.
 fn only_sessions(wanted: &str) -> Problem {
     let problem = Problem::new(
         Exit::Usage,
@@ -328,14 +326,14 @@ fn only_sessions(wanted: &str) -> Problem {
     ))
 }
 
-/// The place that the command line or the environment names.
+/// Returns the place that the command line or the environment names.
 fn named(at: &At) -> Option<String> {
     at.store
         .clone()
         .or_else(|| env::var(VARIABLE).ok().filter(|text| !text.is_empty()))
 }
 
-/// Returns the file of the sessions if no other place is named; its directory is made, for the user alone.
+/// Returns the default file of sessions, and creates its directory, private to the user.
 pub(crate) fn usual() -> Result<PathBuf, Problem> {
     let folder = place()?;
     private::folder(&folder).map_err(|error| {
@@ -350,7 +348,7 @@ pub(crate) fn usual() -> Result<PathBuf, Problem> {
     Ok(folder.join(FILE))
 }
 
-/// The directory of the sessions if no other place is named.
+/// Returns the default directory of sessions.
 fn place() -> Result<PathBuf, Problem> {
     let of = |variable: &str| {
         env::var_os(variable)

@@ -12,18 +12,18 @@ use crate::amount::grouped;
 /// The smallest cost that is not displayed as zero.
 const SHOWN: u64 = 100_000;
 
-/// The turns, calls, tokens and cost of a run, for example `turns 2, calls 3, tokens 1,234 in / 56 out, cost
-/// $0.0012`, or `tokens at least 1,234 in / about 56 out, cost at least $0.0012` if a reply was cut off.
+/// The turns, calls, tokens and cost of a run, for example `turns 2, calls 3, tokens 1,234 in / 56 out, cost $0.0012`,
+/// or `tokens at least 1,234 in / about 56 out, cost at least $0.0012` if a reply was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Took {
     pub(crate) turns: u64,
     pub(crate) calls: u64,
     pub(crate) usage: Usage,
-    /// Unknown if the price of anything is.
+    /// Unknown if any price is unknown.
     pub(crate) cost: Option<NanoUsd>,
-    /// The estimated tokens of output before a reply was cut off, if the model did not count them.
+    /// The estimated output tokens of interrupted replies that the model did not count.
     pub(crate) uncounted: u64,
-    /// True if something was cut off: a model counts at the end, so that there may be more of everything.
+    /// True if a reply was interrupted: models report usage at the end, so all values are minimums.
     pub(crate) is_cut: bool,
 }
 
@@ -31,7 +31,7 @@ impl Took {
     /// Returns the turns, calls, tokens and cost of a run.
     pub(crate) fn of(result: &RunResult) -> Self {
         let (turns, calls) = (u64::from(result.turns), result.calls.len() as u64);
-        // Unknown, if already what the agent itself cost is.
+        // Unknown if the cost of the agent itself is unknown.
         let cost = result.cost.and(result.total_cost);
         let replies = || {
             result.entries.iter().filter_map(|entry| match entry {
@@ -56,7 +56,7 @@ impl Took {
         }
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub(crate) fn and(self, other: Self) -> Self {
         let cost = self.cost.zip(other.cost).map(|(one, other)| one + other);
         let (turns, calls) = (self.turns + other.turns, self.calls + other.calls);
@@ -103,7 +103,7 @@ impl fmt::Display for Took {
     }
 }
 
-/// The estimated tokens of a reply's text.
+/// Estimates the output tokens of a reply's text.
 fn said(reply: &Reply) -> u64 {
     let count = |block: &Block| match block {
         Block::Text(text) => Estimate.count(&text.text),

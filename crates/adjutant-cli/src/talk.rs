@@ -1,4 +1,4 @@
-//! `adjutant` without a command: a conversation on a terminal, in a session that is kept.
+//! `adjutant` without a command: a conversation on a terminal, in a stored session.
 
 pub(crate) mod ask;
 mod attach;
@@ -55,7 +55,7 @@ use crate::{
 /// The maximum number of characters of earlier messages that are printed again.
 const MAX_RECALLED: usize = 2_000;
 
-/// Converses until the person leaves.
+/// Runs the conversation until the user leaves.
 pub(crate) fn talk(args: &args::Talk) -> Result<Exit, Problem> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         let problem = Problem::new(Exit::Usage, "a conversation needs a terminal");
@@ -66,20 +66,20 @@ pub(crate) fn talk(args: &args::Talk) -> Result<Exit, Problem> {
     work(converse(args))
 }
 
-/// A conversation: what stays the same while models and sessions change.
+/// The parts of a conversation that stay the same while models and sessions change.
 struct Talk<'a> {
     args: &'a args::Talk,
     root: PathBuf,
     store: Store,
     name: LogId,
     models: Vec<String>,
-    /// The mode that was set since.
+    /// The mode that the user set during the conversation.
     mode: Option<AccessMode>,
     /// The tools that need an approval in the session.
     asked: Vec<String>,
     /// The previous state of the session; `None` if it is new, or once it was continued.
     left: Option<Run>,
-    /// The record to which files were put back since the last run.
+    /// The record to which files were restored since the last run.
     undone: Option<Seq>,
     /// The metadata of the session that begins with the first prompt.
     about: Option<SessionMeta>,
@@ -162,7 +162,7 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
             String::new()
         } else {
             let root = talk.root.to_string_lossy();
-            // A copy of the files may stand elsewhere.
+            // The conversation may have moved to a copy of the files.
             let is_here = args.root.as_deref().unwrap_or(Path::new(".")) == talk.root;
             let root = if is_here {
                 String::new()
@@ -174,13 +174,13 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
                 plain::line(&talk.name.0)
             )
         };
-        // Over the line that may still be read: its thread would print it too late.
+        // Overwrites the input line: its thread would print this too late.
         let _ = writeln!(io::stdout().lock(), "\r\x1b[Kin all: {took}{again}");
     }
     ended
 }
 
-/// Handles Ctrl-C while no line is read, or from outside, and requests to end the command.
+/// Handles Ctrl-C while no line is read, and signals that request the end of the command.
 fn listen(input: &Input) -> Result<(), Problem> {
     let wrong = |error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error);
     let (mut presses, sender) = (Presses::new().map_err(wrong)?, input.sender.clone());
@@ -202,11 +202,11 @@ fn listen(input: &Input) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The parts of a stretch of a conversation: its job, the questions of its runs, and the request to compact.
+/// The parts of a stretch: its job, the questions of its runs, and the request to compact.
 type Made<'h> = (Job<'h>, mpsc::UnboundedReceiver<Question>, Arc<AtomicBool>);
 
 impl<'a> Talk<'a> {
-    /// Finds the session to continue, or takes a new name.
+    /// Finds the session to continue, or creates a new name.
     async fn new(args: &'a args::Talk, root: PathBuf, store: Store) -> Result<Self, Problem> {
         let sessions = store.sessions();
         let info = match &args.session {
@@ -254,10 +254,10 @@ impl<'a> Talk<'a> {
         })
     }
 
-    /// The manifest and the model of a stretch.
+    /// Builds the manifest and the model of a stretch.
     async fn make(&self, how: &args::How) -> Result<(RunManifest, ChosenModel), Problem> {
         let made = RunManifest::new(how, &self.root)?.asking(self.asked.iter().cloned())?;
-        // It may have been changed since the command line was read.
+        // The mode may have changed since the command line was read.
         made.hands.rules.set_mode(self.mode.unwrap_or_default());
         let model = ChosenModel::new(
             how,
@@ -271,7 +271,7 @@ impl<'a> Talk<'a> {
         Ok((made, model))
     }
 
-    /// The agent of a stretch, which asks on the terminal.
+    /// Creates the agent of a stretch, which asks on the terminal.
     async fn job<'h>(
         &mut self,
         how: &'h args::How,
@@ -366,7 +366,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// The directory that is worked on.
+    /// Returns the directory of the conversation.
     fn root(&self) -> &Path {
         &self.root
     }

@@ -1,4 +1,4 @@
-//! The skills of a run: where they are searched, and the messages about them.
+//! The skills of a run: where they are found, and the messages about them.
 
 use std::{
     env,
@@ -9,10 +9,10 @@ use adjutant::skills::{Error, ErrorKind, Finding, FindingKind, Root, Skills, Tru
 
 use crate::{args::Taught, exit::Exit, plain, problem::Problem};
 
-/// The directory of the skills in a directory.
+/// The directory of skills in a project.
 const PROJECT: &str = ".adjutant/skills";
 
-/// The skills that are found for a directory.
+/// Finds the skills for a project.
 ///
 /// # Errors
 /// `Usage` if a named directory does not exist, or cannot be opened.
@@ -30,7 +30,7 @@ pub(crate) fn find(taught: &Taught, directory: &Path) -> Result<Skills, Problem>
     Skills::load(roots).map_err(|error| of(&error))
 }
 
-/// The problem that an error of skills is.
+/// Converts an error of skills to a problem.
 pub(crate) fn of(error: &Error) -> Problem {
     match error.kind() {
         ErrorKind::Io => Problem::of(Exit::Failed, error),
@@ -50,7 +50,7 @@ pub(crate) fn told(skills: &Skills, taught: &Taught, directory: &Path) -> Vec<St
     skills.findings().iter().filter(matters).map(line).collect()
 }
 
-/// A finding, in one line.
+/// Formats a finding in one line.
 pub(crate) fn line(finding: &Finding) -> String {
     let hint = match finding.kind {
         FindingKind::Untrusted => "; hint: read them, then say --trust-skills",

@@ -1,4 +1,4 @@
-//! Spans and metrics to a collector, where the standard variables of OpenTelemetry name one.
+//! Exports spans and metrics to a collector, if the standard variables of OpenTelemetry name one.
 
 use std::env;
 
@@ -8,14 +8,14 @@ use crate::{plain, screen::tell};
 
 /// The variable that names the collector; without it nothing is exported.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// The variable that switches everything off.
+/// The variable that disables telemetry.
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 /// The variable that names the service.
 const SERVICE: &str = "OTEL_SERVICE_NAME";
 
 /// Runs some work, and exports its telemetry, if the environment is configured for it.
 ///
-/// A failed export is reported, and has no other effect.
+/// A failed export is reported and has no other effect.
 pub(crate) fn exported<T>(work: impl FnOnce() -> T) -> T {
     let value = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
     let is_off = value(DISABLED).is_some_and(|it| it.eq_ignore_ascii_case("true"));

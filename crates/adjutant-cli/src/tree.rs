@@ -1,6 +1,6 @@
-//! The agents of a run for a person: what those under the first one do, line by line or as a tree that changes.
+//! Displays the agents of a run: the activities of sub-agents, line by line or as a live tree.
 //!
-//! Pure: where it is written is the business of `screen.rs`.
+//! Has no side effects: `screen.rs` writes the output.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::{
     show::{DisplayLine, Show, TextDisplay},
 };
 
-/// The shortest time between two drawings of the tree.
+/// The minimum interval between two drawings of the tree.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 /// The maximum number of subagents that are drawn at a time.
 const MAX_DRAWN: usize = 6;
@@ -37,7 +37,7 @@ pub(crate) struct TreeView {
 }
 
 impl TreeView {
-    /// Takes in what happened.
+    /// Updates the tree with an event.
     pub(crate) fn see(&mut self, event: &Event) {
         self.tree.see(event);
         self.is_changed |= self.tree.nodes().len() > 1;
@@ -75,7 +75,7 @@ impl TreeView {
         what.clone_into(&mut self.busy);
     }
 
-    /// True if an agent under the first one works.
+    /// True if a sub-agent is running.
     pub(crate) fn is_busy(&self) -> bool {
         self.tree.nodes().iter().any(is_under_way)
     }
@@ -86,7 +86,7 @@ impl TreeView {
         self.is_changed.then(next)
     }
 
-    /// The lines to draw: the first agent, those under it that work, and how many others there are.
+    /// Returns the lines to draw: the first agent, its running sub-agents, and the number of others.
     pub(crate) fn draw(&mut self, now: Instant) -> Vec<String> {
         (self.drawn, self.is_changed) = (Some(now), false);
         let nodes = self.tree.nodes();
@@ -118,13 +118,13 @@ impl TreeView {
         lines
     }
 
-    /// The whole tree, if there were agents under the first one.
+    /// Returns the complete tree, if there were sub-agents.
     pub(crate) fn text(&self) -> Option<String> {
         (self.tree.nodes().len() > 1)
             .then(|| plain::stream(self.tree.to_string().trim_end()).into_owned())
     }
 
-    /// The agents, each before those under it.
+    /// Returns the agents, each before its sub-agents.
     fn in_order(&self) -> Vec<&TreeNode> {
         let nodes = self.tree.nodes();
         let mut under: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
@@ -168,7 +168,7 @@ fn label(who: &Identity) -> String {
     }
 }
 
-/// True if the agent is under the first one and not at its end.
+/// True if the agent is a sub-agent that has not finished.
 fn is_under_way(node: &TreeNode) -> bool {
     node.who.depth > 0
         && matches!(
@@ -177,7 +177,7 @@ fn is_under_way(node: &TreeNode) -> bool {
         )
 }
 
-/// An agent in one line: its name, its state, its usage, its activity.
+/// Formats an agent in one line: its name, its state, its usage, its activity.
 fn row(node: &TreeNode, at: &str) -> String {
     let tokens = grouped(node.usage.total());
     let at = if at.is_empty() { &node.task } else { at };

@@ -1,4 +1,4 @@
-//! Errors of journals, memories, boards and the runtime, as problems of the command.
+//! Converts errors of journals, memories, boards and the runtime to problems of the command.
 
 use adjutant::{
     agent::{
@@ -10,7 +10,7 @@ use adjutant::{
 
 use crate::{exit::Exit, plain, problem::Problem};
 
-/// The problem that an error of a journal is.
+/// Converts an error of a journal.
 pub(crate) fn of_journal(error: &JournalError) -> Problem {
     use JournalErrorKind::{Corrupt, Fenced, Io};
     match error.kind {
@@ -22,7 +22,7 @@ pub(crate) fn of_journal(error: &JournalError) -> Problem {
     }
 }
 
-/// The problem for an error of a journal, for commands that use or change a session.
+/// Converts an error of a journal, for commands that use or change a session.
 pub(crate) fn of_session(error: &JournalError, name: &str) -> Problem {
     if error.kind != JournalErrorKind::Owned {
         return of_journal(error);
@@ -40,7 +40,7 @@ pub(crate) fn of_session(error: &JournalError, name: &str) -> Problem {
     .cause_of(error)
 }
 
-/// The problem that an error of a memory is.
+/// Converts an error of a memory.
 pub(crate) fn of_memory(error: &MemoryError) -> Problem {
     match error.kind {
         MemoryErrorKind::Missing | MemoryErrorKind::Invalid => Problem::of(Exit::Usage, error),
@@ -48,7 +48,7 @@ pub(crate) fn of_memory(error: &MemoryError) -> Problem {
     }
 }
 
-/// The problem that an error of a board is.
+/// Converts an error of a board.
 pub(crate) fn of_board(error: &orchestration::Error) -> Problem {
     use orchestration::ErrorKind::{Conflict, Invalid, Missing};
     match error.kind() {
@@ -58,7 +58,7 @@ pub(crate) fn of_board(error: &orchestration::Error) -> Problem {
     }
 }
 
-/// The problem that an error of the runtime is.
+/// Converts an error of the runtime.
 pub(crate) fn of_runtime(error: &runtime::Error) -> Problem {
     use runtime::ErrorKind::{
         Busy, Config, Conflict, Denied, Exists, Invalid, Manifest, Missing, Model, Pull, Readiness,

@@ -1,4 +1,5 @@
-//! `adjutant trust`: what manifests, agents and exported agents want, and that the user trusts it.
+//! `adjutant trust`: lists the permissions that manifests, agents and exported agents request, and stores the user's
+//! trust.
 
 use std::{fs::File, io::Read, path::Path};
 
@@ -23,7 +24,7 @@ use crate::{
 /// The bytes that exported agents begin with.
 const BUNDLE: &[u8] = b"adjutant-agent ";
 
-/// Lists what is wanted, and trusts it if the user says so.
+/// Lists the requested permissions, and trusts them if the user confirms.
 pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
     let place = AgentFolder::of(
         &args.homed,
@@ -75,8 +76,7 @@ pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Returns everything that is wanted at a path: by the manifests and agents of a directory, by an exported agent, by a
-/// manifest.
+/// Returns all requests at a path: of the manifests and agents of a directory, of an exported agent, or of a manifest.
 fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
     if path.is_dir() {
         let manifests = made::manifests(path)?;
@@ -108,7 +108,7 @@ fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
     }
 }
 
-/// Returns what the servers of a file want, if there is one that names some.
+/// Returns the requests of the servers of a file, if it names any.
 fn of_servers(file: &Path) -> Result<Option<Wants>, Problem> {
     let read = McpFile::read(file).map_err(|error| of_runtime(&error))?;
     let Some(read) = read.filter(|read| !read.servers.is_empty() || !read.findings.is_empty())
@@ -118,7 +118,7 @@ fn of_servers(file: &Path) -> Result<Option<Wants>, Problem> {
     read.findings
         .iter()
         .for_each(|finding| tell(&format!("warning: {}", plain::line(finding))));
-    // The user's own servers start in the directory at hand.
+    // The user's own servers start in the current directory.
     let wants = match servers::usual().is_some_and(|usual| usual == file) {
         true => read.wants_in(Path::new(".")),
         false => read.wants(),

@@ -20,10 +20,10 @@ use crate::{
     trouble,
 };
 
-/// The maximum number of agents that a problem names.
+/// The maximum number of agents in an error.
 const MAX_NAMED: usize = 10;
 
-/// Lists the agents of a session, those under others below them.
+/// Lists the agents of a session as a tree.
 pub(crate) async fn list(store: &Store, name: &str, is_json: bool) -> Result<Exit, Problem> {
     let info = named::find(&store.sessions(), name).await?;
     let tree = tree(store, name, info.about.agent.as_deref().unwrap_or("agent")).await?;
@@ -45,10 +45,10 @@ pub(crate) async fn list(store: &Store, name: &str, is_json: bool) -> Result<Exi
     Ok(Exit::Finished)
 }
 
-/// The thread of a subagent, by its name, path or thread; of several with one name, the running one.
+/// Finds the thread of a sub-agent by its name, path or thread; if several have the name, the running one.
 ///
 /// # Errors
-/// `Usage` if there is none, or several.
+/// `Usage` if no agent or several agents match.
 pub(crate) async fn thread(store: &Store, name: &str, agent: &str) -> Result<ThreadId, Problem> {
     let tree = tree(store, name, "").await?;
     let under: Vec<&TreeNode> = tree
@@ -87,7 +87,7 @@ pub(crate) async fn thread(store: &Store, name: &str, agent: &str) -> Result<Thr
     }
 }
 
-/// The agents of a session.
+/// Reads the agents of a session.
 async fn tree(store: &Store, name: &str, first: &str) -> Result<AgentTree, Problem> {
     let journal = store.journal();
     let mut records = journal.read(&LogId::from(name), Seq(0));
@@ -119,7 +119,7 @@ fn is_at_work(node: &TreeNode) -> bool {
     )
 }
 
-/// Shape: `<state>  <thread>  <name>: <task> | <activity>`, a level deeper for each agent above.
+/// Format: `<state>  <thread>  <name>: <task> | <activity>`, indented by level.
 fn lines(tree: &AgentTree) -> String {
     let width = tree
         .nodes()
@@ -153,7 +153,7 @@ fn add(text: &mut String, tree: &AgentTree, above: Option<usize>, width: usize) 
     }
 }
 
-/// Shape: one JSON object per line.
+/// Format: one JSON object per line.
 fn json_of(node: &TreeNode) -> String {
     plain::json_line(json!({
         "agent": &*node.who.name,

@@ -1,4 +1,4 @@
-//! `adjutant up`: makes the agents of a directory, and keeps all agents of the directory where they should stand.
+//! `adjutant up`: creates the agents of a directory, and keeps all agents in their desired state.
 
 pub(crate) mod made;
 mod shown;
@@ -24,7 +24,7 @@ use crate::{
     work::work,
 };
 
-/// Makes agents, and supervises all of them.
+/// Creates agents, and supervises all of them.
 pub(crate) fn up(args: &Up) -> Result<Exit, Problem> {
     work(perform(args))
 }
@@ -81,7 +81,7 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
     let work = tokio::spawn(supervisor.run(end.clone(), Cancel::new()));
     let shown = shown::show(notices, table, args.json, &mut screen).await;
     if shown.is_err() {
-        // The output has no reader: that is a normal end.
+        // If the output has no reader, the command ends normally.
         end.cancel();
     }
     let report = work
@@ -99,7 +99,7 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
     })
 }
 
-/// Ends it when the system requests it, as for services; returns whether it did.
+/// Ends the command on a termination signal, as for services; returns whether one arrived.
 pub(crate) fn asked_to_end(end: Cancel) -> Result<tokio::sync::watch::Receiver<bool>, Problem> {
     let (told, asked) = tokio::sync::watch::channel(false);
     #[cfg(unix)]

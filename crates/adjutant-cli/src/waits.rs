@@ -1,4 +1,4 @@
-//! The pauses of a run, printed in full for everyone who can answer.
+//! Prints the pauses of a run completely, for every client that can answer.
 
 use std::{
     io::{self, IsTerminal},
@@ -13,7 +13,7 @@ use adjutant::{
 
 use crate::{exit::Exit, plain, problem::Problem, screen::Screen, store::StoredRun};
 
-/// The maximum number of bytes of a consent request on a terminal, which forgets scrolled lines.
+/// The maximum size of an approval request on a terminal, in bytes: scrolled lines may be lost.
 pub(crate) const MAX_ON_TERMINAL: usize = 64 * 1024;
 /// The number of digits of a digest in a name: enough that no other call with the same digits can be found.
 pub(crate) const DIGITS: usize = 32;
@@ -49,7 +49,7 @@ pub(crate) fn tell<'a>(
     ));
 }
 
-/// The problem that a run of the session waits for answers.
+/// Returns the problem that the run of the session waits for answers.
 pub(crate) fn waiting(kept: &StoredRun) -> Problem {
     let problem = Problem::new(
         Exit::Usage,
@@ -62,7 +62,7 @@ pub(crate) fn waiting(kept: &StoredRun) -> Problem {
     ))
 }
 
-/// A pause in one line, with the directory that its call works in; and whether that is all of it.
+/// Formats a pause in one line, with the directory of its call; also returns whether it is complete.
 pub(crate) fn shown(pause: &Pause, root: Option<&Path>) -> (String, bool) {
     let root = root.filter(|_| pause.call.is_some()).map(|root| {
         let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
@@ -71,7 +71,7 @@ pub(crate) fn shown(pause: &Pause, root: Option<&Path>) -> (String, bool) {
             plain::word(&plain::whole(&real.to_string_lossy()))
         )
     });
-    // The first agent asks for itself; the id does not name the subagent that asks.
+    // The first agent is not named; the id does not name the sub-agent.
     let who = if pause.path.contains('/') {
         format!("{}: ", plain::whole(&pause.path))
     } else {
@@ -88,7 +88,7 @@ pub(crate) fn shown(pause: &Pause, root: Option<&Path>) -> (String, bool) {
     (format!("{line}… ({hidden} more bytes)"), false)
 }
 
-/// Returns the whole content of a pause in one line: all that its digest is made of.
+/// Formats the complete content of a pause in one line: everything that its digest covers.
 pub(crate) fn about(pause: &Pause) -> String {
     let Ask {
         prompt,
@@ -136,7 +136,7 @@ pub(crate) fn named(pause: &Pause) -> String {
     ))
 }
 
-/// True if one word is enough as an answer.
+/// True if the answer is yes or no.
 pub(crate) fn is_approval(pause: &Pause) -> bool {
     matches!(pause.ask.kind, AskKind::Approval | AskKind::Authorisation)
 }

@@ -1,8 +1,8 @@
-//! Times for people, in UTC.
+//! Formats times for people, in UTC.
 
 use adjutant::llm::Utc;
 
-/// Milliseconds since 1970-01-01 UTC as `2026-03-01 09:30`.
+/// Formats milliseconds since 1970-01-01 UTC as `2026-03-01 09:30`.
 pub(crate) fn minute(ms: u64) -> String {
     let Utc {
         year,
@@ -15,7 +15,7 @@ pub(crate) fn minute(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
-/// The day as `20260301`.
+/// Formats the day as `20260301`.
 pub(crate) fn day(ms: u64) -> String {
     let Utc {
         year, month, day, ..

@@ -1,4 +1,4 @@
-//! What the runs of agents wait for: listed, answered by a command, or asked on a terminal.
+//! The pauses of agents: lists them, and answers them by a command or on a terminal.
 
 use std::{
     io::{self, BufRead, Write},
@@ -40,7 +40,7 @@ use crate::{
     waits,
 };
 
-/// Lists what waits.
+/// Lists the pauses.
 pub(super) async fn pauses(args: &Pauses) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.homed, Path::new("."));
     let (mut text, now) = (String::new(), now_ms());
@@ -76,7 +76,7 @@ pub(super) async fn pauses(args: &Pauses) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Everything that the runs of an agent wait for, or those of one session.
+/// Returns all pauses of an agent, or the pauses of one session.
 async fn waiting(
     entry: &Entry,
     client: &Client,
@@ -97,7 +97,7 @@ async fn waiting(
     }
 }
 
-/// Shape: `<agent>  <session>  <since>  <session>/<id>  <what>`.
+/// Format: `<agent>  <session>  <since>  <session>/<id>  <question>`.
 fn line(entry: &Entry, waiting: &WaitingPause, now_ms: u64) -> String {
     let (agent, session) = (
         plain::line(&entry.name),
@@ -116,7 +116,7 @@ fn line(entry: &Entry, waiting: &WaitingPause, now_ms: u64) -> String {
     )
 }
 
-/// The agent that asks, if it is not the first one.
+/// Returns the agent that has the question, if it is not the first one.
 fn who(pause: &Pause) -> String {
     if pause.path.contains('/') {
         format!("{}: ", plain::whole(&pause.path))
@@ -125,7 +125,7 @@ fn who(pause: &Pause) -> String {
     }
 }
 
-/// Shape: `{"agent":…,"session":…,"since_ms":…,"digest":…,"id":…,"ask":…,"call":…}`.
+/// Format: `{"agent":…,"session":…,"since_ms":…,"digest":…,"id":…,"ask":…,"call":…}`.
 fn json_of(entry: &Entry, waiting: &WaitingPause) -> String {
     let mut value = json!({"agent": &*entry.name});
     if let (Some(value), Ok(Value::Object(fields))) =
@@ -136,7 +136,7 @@ fn json_of(entry: &Entry, waiting: &WaitingPause) -> String {
     plain::json_line(value)
 }
 
-/// Approves what waits.
+/// Approves pauses.
 pub(super) async fn approve(args: &Approve) -> Result<Exit, Problem> {
     if let Some(edit) = &args.edit {
         let wrong = || {
@@ -159,7 +159,7 @@ pub(super) async fn approve(args: &Approve) -> Result<Exit, Problem> {
     give(&args.answering, |_| Ok(answer.clone())).await
 }
 
-/// Denies what waits.
+/// Denies pauses.
 pub(super) async fn deny(args: &Deny) -> Result<Exit, Problem> {
     let declined = tools::Answer::Decline {
         message: Some(args.why.as_str().into()).filter(|_| !args.why.is_empty()),
@@ -174,7 +174,7 @@ pub(super) async fn deny(args: &Deny) -> Result<Exit, Problem> {
     give(&args.answering, deny).await
 }
 
-/// Answers what waits.
+/// Answers a pause.
 pub(super) async fn answer(args: &GivenAnswer) -> Result<Exit, Problem> {
     let text = match &args.text {
         Some(text) => text.clone(),
@@ -186,7 +186,7 @@ pub(super) async fn answer(args: &GivenAnswer) -> Result<Exit, Problem> {
     .await
 }
 
-/// Gives an answer to what is named, and follows the run that goes on.
+/// Sends answers to the named pauses, and follows the run.
 async fn give(
     args: &Answering,
     answer: impl Fn(&Pause) -> Result<tools::Answer, Problem>,
@@ -210,7 +210,7 @@ async fn give(
         answer.fits(&pause.ask).map_err(unfit)?;
         given.push(pause.answered(answer));
     }
-    // Before Ctrl-C is listened to: it ends the question and the command with it.
+    // Before Ctrl-C is handled, so that Ctrl-C ends the question and the command.
     let named = args
         .ids
         .iter()
@@ -240,7 +240,7 @@ async fn give(
     converse(&entry, &client, events, &asking, (&cancel, chatter)).await
 }
 
-/// Returns what is answered: all of it waits in one session.
+/// Returns the pauses to answer, which must be in one session.
 fn chosen<'a>(
     args: &Answering,
     place: &AgentFolder,
@@ -284,12 +284,12 @@ fn chosen<'a>(
     Ok(chosen)
 }
 
-/// The name of what waits, which stands for nothing else: its session, and its id.
+/// Returns the unambiguous name of a pause: its session and its id.
 fn full(waiting: &WaitingPause) -> String {
     format!("{}/{}", waiting.session, waiting.pause.id)
 }
 
-/// The id and the digits of the digest behind it, of a name that somebody gave.
+/// Splits a name into the id and the digits of the digest after `@`.
 fn parts(name: &str) -> (&str, &str) {
     let is_digest = |digits: &str| {
         !digits.is_empty()
@@ -302,8 +302,8 @@ fn parts(name: &str) -> (&str, &str) {
         .unwrap_or((name, ""))
 }
 
-/// The only one that waits under this name: its id, or the end of it, with or without its session before it; behind `@` the first
-/// digits of its digest, which may also stand alone.
+/// Finds the only pause with this name: its id or the end of it, optionally with its session; after `@` the first
+/// digits of its digest, which are also sufficient without an id.
 fn find<'a>(name: &str, waiting: &'a [WaitingPause]) -> Result<&'a WaitingPause, Problem> {
     let (id, digits) = parts(name);
     let exact = |it: &&WaitingPause| *it.pause.id.0 == *id || full(it) == id;
@@ -340,7 +340,7 @@ fn find<'a>(name: &str, waiting: &'a [WaitingPause]) -> Result<&'a WaitingPause,
     }
 }
 
-/// Tells what waits, and how it is answered from elsewhere.
+/// Prints the pauses, and how to answer them with another command.
 pub(super) fn tell(entry: &Entry, pauses: &[Arc<Pause>], asking: &Asking, screen: &Screen) {
     let (mut question, mut approve, mut is_hidden) = (None, String::new(), false);
     for pause in pauses {
@@ -370,7 +370,7 @@ pub(super) fn tell(entry: &Entry, pauses: &[Arc<Pause>], asking: &Asking, screen
     });
 }
 
-/// Asks on the terminal, until whoever sits there leaves something unanswered.
+/// Asks on the terminal, until the user leaves a question unanswered.
 pub(super) async fn ask(
     pauses: &[Arc<Pause>],
     cancel: &Cancel,
@@ -422,7 +422,7 @@ pub(super) async fn ask(
     Ok(given)
 }
 
-/// What an approval for the rest of a run means.
+/// Describes the effect of an approval for the rest of a run.
 fn of_run(pause: &Pause) -> String {
     let tool = pause
         .call
@@ -435,7 +435,7 @@ fn of_run(pause: &Pause) -> String {
     }
 }
 
-/// An answer fits what is asked, and its arguments are an object.
+/// Checks that an answer matches the question, and that its arguments are an object.
 fn fits(answer: &tools::Answer, pause: &Pause) -> Result<(), String> {
     if let tools::Answer::Approve {
         args: Some(args), ..
@@ -447,7 +447,7 @@ fn fits(answer: &tools::Answer, pause: &Pause) -> Result<(), String> {
     answer.fits(&pause.ask).map_err(|error| error.to_string())
 }
 
-/// A line of the terminal; none at its end, or when the run is not wanted any more.
+/// Reads a line from the terminal; `None` at the end of the input, or when the run was cancelled.
 async fn typed(question: String, cancel: &Cancel) -> Result<Option<String>, Problem> {
     let line = tokio::task::spawn_blocking(move || {
         let mut line = String::new();

@@ -32,7 +32,7 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// Prompts an agent, and writes its answer as it comes.
+/// Prompts an agent, and writes its answer as it arrives.
 pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
     let text = prompt::read(args.text.as_deref(), &[])?;
     let (entry, client) = connect(&args.this).await?;
@@ -43,7 +43,7 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
         events = client.stream(request) => events.map_err(|error| of_agent(&entry, &error))?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
-    // Named in messages: ids are repeated in every session.
+    // Printed in messages, because ids are unique only within a session.
     let default = || {
         entry
             .resolved
@@ -59,7 +59,7 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
             .option()
             .to_owned(),
         session: Some(session),
-        // Readers of JSON answer by a command.
+        // A program that reads JSON answers with another command.
         is_on_terminal: !args.json && is_on_terminal(),
         is_json: args.json,
         owns: true,
@@ -67,14 +67,14 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
     converse(&entry, &client, events, &asking, (&cancel, chatter)).await
 }
 
-/// The options for following a run, and who answers its questions.
+/// The options for following a run, and for answering its questions.
 pub(super) struct Asking {
     /// The option that names the directory of agents, for hints.
     pub(super) option: String,
     pub(super) session: Option<Arc<str>>,
     pub(super) is_on_terminal: bool,
     pub(super) is_json: bool,
-    /// True if the run ends with this command: who prompts wants an answer, who answers is done.
+    /// True if the run is cancelled when this command ends: a prompt needs its result, an answer does not.
     pub(super) owns: bool,
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn converse(
                 return Ok(Exit::Cancelled);
             }
             Followed::Left(exit) => {
-                // A run that was answered does not end with its stream.
+                // A run that was answered continues after its stream is dropped.
                 if exit == Exit::Cancelled {
                     if !is_owned {
                         let stop = client
@@ -179,7 +179,7 @@ async fn follow(
     }
 }
 
-/// Prints how the run ended.
+/// Prints the outcome of the run.
 fn ended(result: &RunResult, screen: &Screen) -> Result<Exit, Problem> {
     let exit = Exit::of(&result.outcome);
     match &result.outcome {
@@ -227,10 +227,10 @@ pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// A client of the agent that is meant.
+/// Returns a client for an agent.
 ///
 /// # Errors
-/// `Usage` if it does not exist, or does not run.
+/// `Usage` if the agent does not exist, or is not running.
 pub(super) async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
     let place = AgentFolder::of(&this.homed, Path::new("."));
     let entry = place.find(&this.name)?;

@@ -1,4 +1,4 @@
-//! The bytes that an agent runs.
+//! The provenance of an agent: the files that it runs.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ pub(super) async fn provenance(args: &agent::Provenance) -> Result<Exit, Problem
             tell("all is as it was when the agent was prepared");
         }
     }
-    // Also for differences that permit a start, such as changed data: the question is whether anything changed.
+    // Includes differences that permit a start, such as changed data.
     Ok(if found.is_empty() {
         Exit::Finished
     } else {

@@ -1,4 +1,4 @@
-//! Agents in files.
+//! Export and import of agents.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// Writes an agent into a file.
+/// Writes an agent to a file.
 pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
@@ -75,7 +75,8 @@ pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Returns the name of its file: its own name if that is one of a manifest, which leads nowhere else; otherwise its id.
+/// Returns the name of the file: the agent's name if it is a valid manifest name, which cannot be a path; otherwise its
+/// id.
 fn stem(entry: &Entry) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let is_name =
@@ -87,7 +88,7 @@ fn stem(entry: &Entry) -> String {
     }
 }
 
-/// Makes its workspace, so that there is something to carry.
+/// Creates the workspace, so that it can be exported.
 async fn prepare(place: &AgentFolder, entry: &Entry) -> Result<(), Problem> {
     let _operator = place.home.operate().map_err(|error| {
         of_runtime(&error).hint(format!(
@@ -157,7 +158,7 @@ pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
             import().await?.map_err(|error| of_runtime(&error))?
         }
     };
-    // The user trusted the file; the agent from it is started.
+    // The user trusted the content of the file, and so the agent that was created from it.
     consent.keep(&imported.wants)?;
     let (name, id) = (plain::line(&imported.name), imported.id);
     let text = if args.json {

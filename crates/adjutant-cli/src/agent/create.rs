@@ -1,4 +1,4 @@
-//! Agents made of manifests.
+//! Creates agents from manifests.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -19,10 +19,10 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// The manifest of a directory.
+/// The default file of a manifest.
 pub(crate) const MANIFEST: &str = "adjutant.yaml";
 
-/// Makes an agent of a manifest.
+/// Creates an agent from a manifest.
 pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.homed, Path::new("."));
     let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
@@ -59,7 +59,7 @@ pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
 /// Reads a manifest with these changes.
 ///
 /// # Errors
-/// `Usage` with all that is wrong with it.
+/// `Usage` with all errors of the manifest.
 pub(crate) fn resolve(file: &Path, overrides: Overrides) -> Result<Resolved, Problem> {
     let loaded = load(file)?;
     loaded
@@ -94,7 +94,7 @@ pub(crate) fn load(file: &Path) -> Result<manifest::Loaded, Problem> {
     loaded.map_err(|problems| wrong(&problems))
 }
 
-/// Prints all errors except the last one, in order; that one is the problem.
+/// Returns the permissions that a manifest requests beyond its own directory.
 fn wrong(problems: &manifest::Problems) -> Problem {
     let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let last = lines
@@ -106,7 +106,7 @@ fn wrong(problems: &manifest::Problems) -> Problem {
     Problem::new(Exit::Usage, last)
 }
 
-/// Returns the wants of a manifest, beyond the directory that it lies in.
+/// Records an agent. Its manifest is trusted, and so is the recorded agent.
 pub(crate) fn wants(resolved: &Resolved) -> Result<Wants, Problem> {
     let folder = resolved.sources.first().and_then(|file| file.parent());
     Wants::of(&resolved.manifest, folder.unwrap_or(Path::new(".")))
@@ -154,7 +154,7 @@ fn overrides(changes: &Changes) -> Overrides {
     overrides
 }
 
-/// JSON, or else the text itself.
+/// Parses a value as JSON, or else returns it as text.
 pub(super) fn value_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }

@@ -23,7 +23,7 @@ use crate::{
 const HEADS: [&str; 6] = ["NAME", "STATUS", "MODEL", "ADDRESS", "RESTARTS", "AGE"];
 /// The maximum number of characters of a status in the table; `status` prints all of it.
 const MAX_STATUS: usize = 60;
-/// The time between two looks at an agent that is watched.
+/// The interval between two reads of a watched agent.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Lists agents.
@@ -40,7 +40,7 @@ pub(super) async fn ps(args: &Ps) -> Result<Exit, Problem> {
     let now = now_ms();
     let (mut text, mut rows) = (String::new(), vec![HEADS.map(str::to_owned)]);
     for (entry, standing) in entries.all.iter().zip(standings) {
-        // It was removed meanwhile.
+        // It was removed in the meantime.
         let Some(standing) = standing else { continue };
         if args.json {
             text += &plain::json_line(standing.json(entry));
@@ -57,7 +57,7 @@ pub(super) async fn ps(args: &Ps) -> Result<Exit, Problem> {
             age(now.saturating_sub(entry.created_ms)),
         ]);
     }
-    // Heads alone are no list.
+    // Headers without rows are not printed.
     let text = if rows.len() > 1 { table(&rows) } else { text };
     write_or_tell(
         &text,
@@ -72,7 +72,7 @@ pub(super) async fn ps(args: &Ps) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Columns as wide as they must be.
+/// Formats columns with the minimum width.
 fn table(rows: &[[String; 6]]) -> String {
     let width = |at: usize| {
         rows.iter()
@@ -99,7 +99,7 @@ fn short(status: &str) -> String {
     }
 }
 
-/// A length of time in its largest unit.
+/// Formats a duration in its largest unit.
 pub(crate) fn age(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
@@ -136,7 +136,7 @@ pub(super) async fn status(args: &agent::StatusArgs) -> Result<Exit, Problem> {
         } else {
             format!("{}\n", plain::stream(&standing.line(now_ms())))
         };
-        // The rest of a pause is no change.
+        // The remaining time of a pause is not a change.
         let key = (
             standing.status.clone(),
             standing.course.clone(),

@@ -38,7 +38,7 @@ pub(super) async fn logs(args: &agent::Logs) -> Result<Exit, Problem> {
 }
 
 fn show(text: &str) -> Result<bool, Problem> {
-    // The text of others must not steer the terminal.
+    // Control sequences of external text must not reach the terminal.
     if io::stdout().is_terminal() {
         write(&plain::stream(text))
     } else {

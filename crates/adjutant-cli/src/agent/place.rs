@@ -17,10 +17,10 @@ const VARIABLE: &str = "ADJUTANT_HOME";
 /// The directory of agents in a project.
 const FOLDER: &str = ".adjutant/run";
 
-/// The variable that names a program of the user's own, which runs the agents.
+/// The variable that names a custom program for running the agents.
 const HOST: &str = "ADJUTANT_HOST";
 
-/// The program that runs the agents, if it is not this one.
+/// Returns the program that runs the agents, if it is not this one.
 pub(crate) fn host_program() -> Option<PathBuf> {
     std::env::var_os(HOST)
         .filter(|path| !path.is_empty())
@@ -30,14 +30,14 @@ pub(crate) fn host_program() -> Option<PathBuf> {
 /// A directory of agents.
 pub(crate) struct AgentFolder {
     pub(crate) home: Home,
-    /// The store of all that the user trusts, wherever agents are.
+    /// The contents that the user trusts, for agents in any directory.
     pub(crate) trusted: TrustStore,
     /// The option with which the user named the directory, for commands in hints.
     option: String,
 }
 
 impl AgentFolder {
-    /// The directory that is meant in a project.
+    /// Returns the directory of agents for a project.
     pub(crate) fn of(homed: &Homed, project: &Path) -> Self {
         let named = std::env::var_os(VARIABLE)
             .filter(|path| !path.is_empty())
@@ -51,7 +51,7 @@ impl AgentFolder {
             .clone()
             .or(named)
             .unwrap_or_else(|| project.join(FOLDER));
-        // A path that is written down must mean the same in every directory.
+        // A stored path must have the same meaning in every working directory.
         let path = std::path::absolute(&path).unwrap_or(path);
         Self {
             home: Home::at(path),
@@ -60,7 +60,7 @@ impl AgentFolder {
         }
     }
 
-    /// A command of this program about these agents.
+    /// Formats a command of this program for these agents.
     pub(crate) fn command(&self, words: &str) -> String {
         format!("adjutant {words}{}", self.option)
     }
@@ -70,12 +70,12 @@ impl AgentFolder {
         &self.option
     }
 
-    /// The agents that are there.
+    /// Returns all agents of the directory.
     pub(crate) fn entries(&self) -> Result<Entries, Problem> {
         self.home.entries().map_err(|error| of_runtime(&error))
     }
 
-    /// The agent that is meant.
+    /// Finds one agent.
     ///
     /// # Errors
     /// `Usage` if it does not exist; the hint contains similar names.
@@ -107,7 +107,7 @@ impl AgentFolder {
         }
     }
 
-    /// The agents that are meant, each once.
+    /// Returns the selected agents, each once.
     pub(crate) fn chosen(&self, names: &[String], all: bool) -> Result<Vec<Entry>, Problem> {
         if all {
             return Ok(self.entries()?.all);
@@ -124,7 +124,7 @@ impl AgentFolder {
 
     /// Returns the backend that creates and runs agents: each in a separate process of this program.
     pub(crate) fn backend(&self) -> Result<Arc<dyn Backend>, Problem> {
-        // A newer program runs the agents of an older one; their provenance contains which one runs them.
+        // A newer program may run existing agents; their provenance records the program.
         let options = ProcessOptions::new().host_change(HostChange::Accept);
         let options = options.trust(Trust::Store(self.trusted.clone()));
         let backend = Process::new(self.home.root(), host_program(), options)

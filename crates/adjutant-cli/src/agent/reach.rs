@@ -1,5 +1,4 @@
-//! Agents that are started, stopped and removed: by the operator that works on their directory, or by this command
-//! itself.
+//! Starts, stops and removes agents: through the operator of their directory, or directly if no operator runs.
 
 use std::time::Duration;
 
@@ -22,12 +21,12 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// The longest time for an operator to carry out an order.
+/// The maximum time for an operator to carry out an order.
 const WITHIN: Duration = Duration::from_secs(90);
-/// The time between two looks at whether it has.
+/// The interval between two checks whether it has.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The state that agents should come to.
+/// The requested state of agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
     Start,
@@ -36,18 +35,18 @@ pub(super) enum Wish {
     Remove,
 }
 
-/// An agent on its way.
+/// An agent, and its progress to the requested state.
 struct Way {
     entry: Entry,
     desired: Desired,
     ended: Option<Result<ReachEnd, Problem>>,
 }
 
-/// The state that a way ended in.
+/// The state that was reached.
 #[derive(Debug, Clone, PartialEq)]
 enum ReachEnd {
     At(Status),
-    /// It will run once another one ends.
+    /// It is queued until another agent stops.
     Waits,
 }
 
@@ -115,7 +114,7 @@ async fn bring(place: &AgentFolder, entries: Vec<Entry>, wish: Wish) -> Result<V
     Ok(ways)
 }
 
-/// Refuses to wait for an operator that was stopped by a signal.
+/// Fails if the operator was stopped by a signal, because it would never answer.
 pub(super) fn awake(place: &AgentFolder) -> Result<(), Problem> {
     place.home.frozen().map_or(Ok(()), |pid| {
         let text =
@@ -142,7 +141,7 @@ fn order(home: &Home, entry: &Entry, wish: Wish) -> Result<Desired, Error> {
     }
 }
 
-/// Returns the order that counts if a new one cannot be written. On a full disk, an agent can still be stopped and
+/// Returns the order that applies if a new one cannot be written. On a full disk, an agent can still be stopped and
 /// removed if no operator runs.
 fn unwritten(home: &Home, entry: &Entry, wish: Wish, error: Error) -> Result<Desired, Error> {
     let is_possible =
@@ -157,7 +156,7 @@ fn unwritten(home: &Home, entry: &Entry, wish: Wish, error: Error) -> Result<Des
     Ok(home.desired(entry.id).unwrap_or(Desired::NOTHING))
 }
 
-/// Carries it out if no operator runs; returns whether it did. In the meantime, this command is the operator.
+/// Carries out the order if no operator runs, and returns whether it did. Meanwhile, this command is the operator.
 async fn act_alone(place: &AgentFolder, ways: &mut [Way], wish: Wish) -> Result<bool, Problem> {
     let home = &place.home;
     if home.is_operated().map_err(|error| of_runtime(&error))? {
@@ -165,7 +164,7 @@ async fn act_alone(place: &AgentFolder, ways: &mut [Way], wish: Wish) -> Result<
     }
     let _operator = match home.operate() {
         Ok(operator) => operator,
-        // Another one has begun since.
+        // Another operator has started in the meantime.
         Err(error) if error.kind() == ErrorKind::Busy => return Ok(false),
         Err(error) => return Err(of_runtime(&error)),
     };
@@ -195,7 +194,7 @@ async fn act_alone(place: &AgentFolder, ways: &mut [Way], wish: Wish) -> Result<
                     }
                 };
                 if wish != Wish::Remove {
-                    // It holds all the same; an operator that begins later would only do it again.
+                    // The result is valid; an operator that starts later would only repeat the order.
                     let _ = home.carried_out(way.entry.id);
                 }
                 way.ended = Some(done.map(ReachEnd::At).map_err(|error| of_runtime(&error)));
@@ -219,7 +218,7 @@ async fn act(instance: &dyn Instance, wish: Wish) -> Result<Status, Error> {
     Ok(instance.status())
 }
 
-/// Returns the result once the operator has done it, or cannot; `None` before.
+/// Returns the result once the operator has carried out the order or failed; `None` before.
 async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<ReachEnd, Problem>> {
     let Some(standing) = AgentStanding::of(home, &way.entry).await else {
         return Some(match wish {
@@ -273,7 +272,7 @@ pub(super) fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Prints the status of each one; the exit code belongs to the last failure.
+/// Prints the status of each agent; the exit code is the last failure's.
 fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
     let mut exit = Exit::Finished;
     for way in ways {

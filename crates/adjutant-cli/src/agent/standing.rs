@@ -1,4 +1,4 @@
-//! The state of an agent, from its directory and its process; nothing is changed.
+//! The state of an agent, read from its directory and its process without changing anything.
 
 use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{exit::Exit, problem::Problem, screen::tell, trouble::of_runtime};
 
-/// The longest time for a process to return its state.
+/// The maximum time for a process to return its state.
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// The state of an agent.
@@ -17,16 +17,16 @@ const WITHIN: Duration = Duration::from_secs(1);
 pub(crate) struct AgentStanding {
     pub(crate) status: Status,
     pub(crate) address: Option<SocketAddr>,
-    /// Since when, in milliseconds since 1970-01-01 UTC.
+    /// The time of the last change, in milliseconds since 1970-01-01 UTC.
     pub(crate) since_ms: Option<u64>,
     pub(crate) goal: Goal,
     pub(crate) course: Course,
-    /// True if its process lives.
+    /// True if its process is running.
     pub(crate) is_hosted: bool,
 }
 
 impl AgentStanding {
-    /// Looks at an agent; none if it is there no more.
+    /// Reads the state of an agent; `None` if it no longer exists.
     pub(crate) async fn of(home: &Home, entry: &Entry) -> Option<Self> {
         let workspace = &entry.workspace;
         if !workspace.root().is_dir() {
@@ -47,7 +47,7 @@ impl AgentStanding {
             is_hosted,
         };
         if !is_hosted && standing.status.is_up() && home.is_operated().unwrap_or(false) {
-            // Its operator is about to write down how it ended, unless it cannot.
+            // Its operator is about to record how it ended, unless it cannot.
             tokio::time::sleep(WITHIN).await;
             if let Ok(written) = workspace.status() {
                 standing.status = written.status;
@@ -59,7 +59,7 @@ impl AgentStanding {
         } else if is_hosted {
             match asked(entry).await {
                 Ok(status) => standing.status = status,
-                // A second attempt: a busy process answers late. A refusing process is about to end.
+                // Retries once: a busy process answers late. A process that refuses is about to exit.
                 Err(NoAnswer::InTime) if standing.status.is_up() => match asked(entry).await {
                     Ok(status) => standing.status = status,
                     Err(NoAnswer::InTime) if workspace.is_hosted().unwrap_or(false) => {
@@ -80,7 +80,7 @@ impl AgentStanding {
         Some(standing)
     }
 
-    /// Returns its state in one line, with what its supervisor means to do.
+    /// Formats the state in one line, with the next action of its supervisor.
     pub(crate) fn line(&self, now_ms: u64) -> String {
         let status = self.status.to_string();
         let course = &self.course;
@@ -100,7 +100,7 @@ impl AgentStanding {
         }
     }
 
-    /// Shape: `{"agent":…,"id":…,"status":…,"goal":…,"model":…,"address":…,"restarts":…,"created_ms":…,"since_ms":…}`.
+    /// Format: `{"agent":…,"id":…,"status":…,"goal":…,"model":…,"address":…,"restarts":…,"created_ms":…,"since_ms":…}`.
     pub(crate) fn json(&self, entry: &Entry) -> Value {
         let mut value = json!({"agent": &*entry.name, "id": entry.id});
         let status = serde_json::to_value(&self.status).unwrap_or_default();
@@ -122,7 +122,7 @@ impl AgentStanding {
     }
 }
 
-/// Returns the permanent rules, each with its agent of the manifest. Untrusted or unreadable ones are reported.
+/// Returns the permanent rules with their agents. Untrusted and unreadable rules are reported.
 pub(crate) fn kept_rules(entry: &Entry) -> Vec<(Arc<str>, String)> {
     let mut all = Vec::new();
     for agent in &entry.resolved.manifest.agents {
@@ -138,7 +138,7 @@ pub(crate) fn kept_rules(entry: &Entry) -> Vec<(Arc<str>, String)> {
     all
 }
 
-/// The first model of an agent.
+/// Returns the first model of an agent.
 pub(crate) fn model(entry: &Entry) -> Option<String> {
     let manifest = &entry.resolved.manifest;
     let named = manifest
@@ -162,13 +162,13 @@ async fn asked(entry: &Entry) -> Result<Status, NoAnswer> {
 
 /// The reason why a process did not return its status.
 enum NoAnswer {
-    /// It was silent for as long as one waits.
+    /// It did not answer within the timeout.
     InTime,
-    /// It does not listen, or gave another answer.
+    /// It does not listen, or sent a different answer.
     AtAll,
 }
 
-/// Refuses to call a process that was stopped by a signal.
+/// Fails if a process was stopped by a signal.
 pub(super) fn awake(entry: &Entry) -> Result<(), Problem> {
     let host = HostFile::read(&entry.workspace)
         .ok()
@@ -183,10 +183,10 @@ pub(super) fn awake(entry: &Entry) -> Result<(), Problem> {
     })
 }
 
-/// A client of an agent's process.
+/// Returns a client for an agent's process.
 ///
 /// # Errors
-/// `Usage` if it does not run.
+/// `Usage` if the agent is not running.
 pub(crate) fn client(entry: &Entry) -> Result<Client, Problem> {
     let problem = |why: &str| {
         Problem::new(

@@ -1,4 +1,4 @@
-//! Agents that are prepared again from a changed manifest, and keep their data.
+//! Updates agents from a changed manifest, and keeps their data.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// The longest time that an operator may take to note that an update holds, and the time between two looks at that.
+/// The maximum time for an operator to confirm an update, and the interval between two checks.
 const NOTED_WITHIN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -100,10 +100,10 @@ async fn at_work(entry: &Entry, on_restart: OnRestart) {
     }
 }
 
-/// Starts it again with its update; returns its status then.
+/// Restarts the agent with its update; returns its status then.
 ///
 /// # Errors
-/// `Failed` if the update was taken back.
+/// `Failed` if the update was rolled back.
 async fn restarted(
     place: &AgentFolder,
     entry: &Entry,
@@ -111,7 +111,7 @@ async fn restarted(
 ) -> Result<String, Problem> {
     let stands = reach::restart(place, entry.clone()).await?;
     let (workspace, until) = (&entry.workspace, Instant::now() + NOTED_WITHIN);
-    // A process answers a moment before its operator has noted that the update holds.
+    // A process answers shortly before its operator has confirmed the update.
     while workspace.is_on_trial()
         || workspace.update().is_some() && workspace.is_hosted().unwrap_or(false)
     {
@@ -139,7 +139,7 @@ async fn restarted(
     }
 }
 
-/// The result of its last update.
+/// Returns the result of the last update.
 fn last(entry: &Entry) -> Result<Option<UpdateFile>, Problem> {
     entry
         .workspace
@@ -147,14 +147,14 @@ fn last(entry: &Entry) -> Result<Option<UpdateFile>, Problem> {
         .map_err(|error| of_runtime(&error))
 }
 
-/// The version of its next start: an update, or the running one.
+/// Returns the version for the next start: an update, or the running one.
 pub(crate) fn next(entry: &Entry) -> Arc<Resolved> {
     let kept = entry.workspace.update().and_then(|it| it.agent().ok());
     let next = kept.or_else(|| entry.workspace.agent().ok());
     next.map_or_else(|| Arc::clone(&entry.resolved), |it| it.resolved)
 }
 
-/// The manifest that is meant.
+/// Returns the file of the manifest.
 fn file<'a>(args: &'a Update, name: &str, next: &'a Resolved) -> Result<&'a Path, Problem> {
     let problem = |what: String| {
         let problem = Problem::new(Exit::Usage, format!("the agent {name} was not made {what}"));
@@ -163,7 +163,7 @@ fn file<'a>(args: &'a Update, name: &str, next: &'a Resolved) -> Result<&'a Path
     match (&args.file, next.sources.first()) {
         (Some(file), _) => Ok(file),
         (None, None) => Err(problem("of a file".to_owned())),
-        // An imported agent names its manifest as at its original place.
+        // The manifest path of an imported agent belongs to its original place.
         (None, Some(source)) if source.is_relative() => Err(problem(format!(
             "here: its {} is not known",
             source.display()
@@ -172,7 +172,7 @@ fn file<'a>(args: &'a Update, name: &str, next: &'a Resolved) -> Result<&'a Path
     }
 }
 
-/// The changes to its manifest at its creation, and the new ones.
+/// Returns the changes to the manifest from its creation, and the new ones.
 fn overrides(args: &Update, next: &Resolved) -> adjutant::runtime::Overrides {
     let mut overrides = next.overrides.clone();
     overrides.model = args.model.as_deref().map(Into::into).or(overrides.model);
@@ -184,10 +184,11 @@ fn overrides(args: &Update, next: &Resolved) -> adjutant::runtime::Overrides {
     overrides
 }
 
-/// Makes an update beside what runs. `next` is what the agent was to begin with before its manifest was read.
+/// Prepares an update next to the running version. `next` is the version that the agent would have started before its
+/// manifest was read.
 ///
 /// # Errors
-/// It cannot be prepared, or was updated by others since: then nothing has changed.
+/// If the update cannot be prepared, or another process has updated the agent since; nothing has changed then.
 pub(crate) async fn make(
     entry: &Entry,
     next: &Resolved,
@@ -213,10 +214,10 @@ pub(crate) async fn make(
     Ok(made)
 }
 
-/// Stores an update, which is trusted like its manifest, for the next start; none without changes.
+/// Stores an update for the next start, and the trust in it; without changes, nothing is stored.
 ///
 /// # Errors
-/// If it is not trusted or cannot be kept: then nothing has changed.
+/// If the update is not trusted or cannot be stored; nothing has changed then.
 pub(crate) fn keep(
     entry: &Entry,
     made: &MadeUpdate,
@@ -241,7 +242,7 @@ pub(crate) fn keep(
     consent.keep(&Wants::of_agent(&kept).map_err(|error| of_runtime(&error))?)
 }
 
-/// Shows what changes, a line for each thing.
+/// Prints the changes, one per line.
 pub(crate) fn show(entry: &Entry, changes: &Changes, tell: impl Fn(&str)) {
     let name = plain::line(&entry.name);
     changes

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// The commands for an agent that lives in a directory of its own.
+/// The commands for agents with their own directories.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
     Create(Create),
     /// Starts agents, and waits until they are ready.
     Start(These),
-    /// Stops agents: they are asked to end, and killed if they do not.
+    /// Stops agents: they receive a request to exit, and are killed after a grace period.
     Stop(These),
-    /// Stops agents and starts them again, with credentials that are looked up anew.
+    /// Restarts agents, and reads their credentials again.
     Restart(These),
     Update(Update),
-    /// Stops agents, and deletes all that they left.
+    /// Stops agents, and deletes all their data.
     Rm(These),
     Ps(Ps),
     Status(StatusArgs),
@@ -31,68 +31,68 @@ pub(crate) enum Agent {
     Import(Import),
 }
 
-/// Makes an agent anew of its manifest, and keeps its sessions, memories, board, notes and working directory.
+/// Updates an agent from its manifest, and keeps its sessions, memories, board, notes and working directory.
 ///
-/// What changes is shown first: fields, bytes, tools. One that runs is started again with it; if that fails, what ran
-/// before runs on.
+/// The changes are printed first: fields, files, tools. A running agent is restarted; if the new version fails to
+/// start, the previous one continues.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Update {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// The manifest; the one that it was made of without it.
+    /// The manifest; by default, the one that the agent was created from.
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Another model for the agent that is spoken to.
+    /// Another model for the first agent.
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
 
-    /// A single field, as `budget.tokens=10000`; may be given several times. The value is JSON, or else a text.
+    /// Sets a single field, as `budget.tokens=10000`; can be repeated. The value is JSON, or else text.
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = pair)]
     pub(crate) set: Vec<(String, String)>,
 
-    /// Shows what would change, and changes nothing.
+    /// Prints the changes, and changes nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Trusts what the manifest wants, after it was listed: programs, directories, addresses and keys; with a digest,
-    /// only that.
+    /// Trusts the permissions that the manifest requests, after listing them: programs, directories, addresses and
+    /// keys; with a digest, only that content.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 
-    /// One JSON object.
+    /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// The place where agents are kept.
+/// The place where agents are stored.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Homed {
-    /// The directory of all agents; without it, that of ADJUTANT_HOME, else .adjutant/run.
+    /// The directory of all agents; by default ADJUTANT_HOME, else .adjutant/run.
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
 }
 
-/// Makes an agent of a manifest. It is not started.
+/// Creates an agent from a manifest. It is not started.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Create {
-    /// The manifest; adjutant.yaml without it.
+    /// The manifest; by default adjutant.yaml.
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) changes: Changes,
 
-    /// Trusts what the manifest wants, after it was listed: programs, directories, addresses and keys; with a digest,
-    /// only that.
+    /// Trusts the permissions that the manifest requests, after listing them: programs, directories, addresses and
+    /// keys; with a digest, only that content.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 
     #[command(flatten)]
     pub(crate) homed: Homed,
 
-    /// One JSON object.
+    /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -104,19 +104,19 @@ pub(crate) struct Changes {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// Another model for the agent that is spoken to.
+    /// Another model for the first agent.
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
 
-    /// A label beside those of the manifest; may be given several times.
+    /// An additional label; can be repeated.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) labels: Vec<(String, String)>,
 
-    /// A variable of process tools beside those of the manifest; may be given several times. Not for credentials.
+    /// An additional variable for process tools; can be repeated. Not for credentials.
     #[arg(long = "env", value_name = "KEY=VALUE", value_parser = pair)]
     pub(crate) environment: Vec<(String, String)>,
 
-    /// A single field, as `budget.tokens=10000`; may be given several times. The value is JSON, or else a text.
+    /// Sets a single field, as `budget.tokens=10000`; can be repeated. The value is JSON, or else text.
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = pair)]
     pub(crate) set: Vec<(String, String)>,
 }
@@ -132,14 +132,14 @@ pub(crate) struct These {
     )]
     pub(crate) names: Vec<String>,
 
-    /// All of them.
+    /// All agents.
     #[arg(long)]
     pub(crate) all: bool,
 
     #[command(flatten)]
     pub(crate) homed: Homed,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -155,77 +155,78 @@ pub(crate) struct This {
     pub(crate) homed: Homed,
 }
 
-/// Lists agents: name, status, model, address, how often they were started again, age.
+/// Lists agents: name, status, model, address, number of restarts, age.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ps {
     #[command(flatten)]
     pub(crate) homed: Homed,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Tells where an agent stands, and which rules it was given for good.
+/// Prints the state of an agent, and its permanent rules.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// Goes on telling each change, until the agent is removed.
+    /// Also prints each change, until the agent is removed.
     #[arg(long)]
     pub(crate) watch: bool,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Shows what an agent's process wrote.
+/// Prints the output of an agent's process.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Logs {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// The number of last lines to show.
+    /// The number of last lines to print.
     #[arg(short = 'n', long, value_name = "N", default_value = "100")]
     pub(crate) lines: usize,
 
-    /// Goes on with what is written from now on.
+    /// Also prints new output as it is written.
     #[arg(short, long)]
     pub(crate) follow: bool,
 }
 
-/// Prompts a running agent, and writes its answer as it comes. What it asks is answered in place on a terminal.
+/// Prompts a running agent, and writes its answer as it arrives. On a terminal, its questions can be answered in place.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Prompt {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// The prompt; `-`, or nothing, reads it from standard input.
+    /// The prompt; `-`, or no prompt, reads standard input.
     #[arg(value_name = "TEXT")]
     pub(crate) text: Option<String>,
 
-    /// The session; without it, the default one of the agent.
+    /// The session; by default, the default session of the agent.
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
 
-    /// One event a line, as JSON.
+    /// Prints one JSON event per line.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Nothing but the answer and errors.
+    /// Prints only the answer and errors.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
-/// Asks a running agent for an object that fits a schema: by itself, or in a session and with its tools.
+/// Requests an object that matches a schema from a running agent: with a single model request, or in a session with its
+/// tools.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Object {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// The prompt; `-`, or nothing, reads it from standard input.
+    /// The prompt; `-`, or no prompt, reads standard input.
     #[arg(value_name = "TEXT")]
     pub(crate) text: Option<String>,
 
@@ -233,51 +234,51 @@ pub(crate) struct Object {
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: PathBuf,
 
-    /// The session in which the agent works with its tools until it answers; without it, it has neither.
+    /// The session in which the agent works with its tools; without it, a single model request without tools is sent.
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
 }
 
-/// Lists what the runs of agents wait for: agent, session, since when, id, what is asked.
+/// Lists the pauses of agents: agent, session, time, id, question.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Pauses {
-    /// Their names or ids, or the first letters of their ids; all agents without it.
+    /// Their names or ids, or the first letters of their ids; by default, all agents.
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
 
     #[command(flatten)]
     pub(crate) homed: Homed,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Which things that wait are answered, and how the run that goes on is shown.
+/// The pauses to answer, and the display of the run that continues.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Answering {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// What is answered, as `pauses` names it: its session and its id, or its id alone if nothing else waits under that; without
-    /// it, the only one that waits. With the first digits of its digest, only if it is still that.
+    /// The pauses to answer, as `pauses` prints them: session and id, or only the id if it is unambiguous; by default,
+    /// the only pause. With the first digits of its digest, only if the pause is unchanged.
     #[arg(value_name = "[SESSION/]ID[@DIGEST]")]
     pub(crate) ids: Vec<String>,
 
-    /// The session; without it, every one is looked at.
+    /// The session; by default, all sessions are searched.
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
 
-    /// One event a line, as JSON.
+    /// Prints one JSON event per line.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Nothing but the answer and errors.
+    /// Prints only the answer and errors.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
-/// Approves what a run waits for, and follows the run.
+/// Approves pauses of a run, and follows the run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Approve {
     #[command(flatten)]
@@ -293,7 +294,7 @@ pub(crate) struct Approve {
     pub(crate) always: bool,
 }
 
-/// Denies what a run waits for, and follows the run.
+/// Denies pauses of a run, and follows the run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Deny {
     #[command(flatten)]
@@ -304,52 +305,53 @@ pub(crate) struct Deny {
     pub(crate) why: String,
 }
 
-/// Answers what a run waits for: a question, a result, or by how much a limit is extended; and follows the run.
+/// Answers a pause of a run: a question, a result, or the extension of a limit; and follows the run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GivenAnswer {
     #[command(flatten)]
     pub(crate) answering: Answering,
 
-    /// The answer; without it, standard input.
+    /// The answer; by default, it is read from standard input.
     #[arg(long, value_name = "TEXT")]
     pub(crate) text: Option<String>,
 }
 
-/// Tells which bytes an agent runs.
+/// Prints the provenance of an agent: the files that it runs, with their digests.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Provenance {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// Compares them with what is there now; the exit code is 1 if anything is not as it was.
+    /// Compares them with the files on the disk; the exit code is 1 if any file has changed.
     #[arg(long)]
     pub(crate) verify: bool,
 
-    /// One JSON object.
+    /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Writes a stopped agent into one file, with its sessions, skills and the programs beside its manifest, without secrets.
+/// Writes a stopped agent to one file, with its sessions, skills and the programs next to its manifest, without
+/// secrets.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// The file; NAME.adjutant-agent without it.
+    /// The file; by default NAME.adjutant-agent.
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Leaves sessions, memories, boards and notes behind.
+    /// Omits sessions, memories, boards and notes.
     #[arg(long)]
     pub(crate) without_state: bool,
 
-    /// One JSON object.
+    /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Reads an agent from a file that `export` wrote. It gets a new id, and needs nothing of where it was.
+/// Reads an agent from a file that `export` wrote. It gets a new id, and does not depend on its original place.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Import {
     /// The file.
@@ -360,32 +362,33 @@ pub(crate) struct Import {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// The directory that stands for that of the manifest, for toolboxes that work in directories beside it.
+    /// The directory that replaces the manifest's directory, for toolboxes with a root outside the working directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 
-    /// A single field of the manifest, as `process_tools.jq.binary=/usr/bin/jq`; may be given several times. The value is JSON,
-    /// or else a text.
+    /// Sets a single field of the manifest, as `process_tools.jq.binary=/usr/bin/jq`; can be repeated. The value is
+    /// JSON, or else text.
     #[arg(long = "set", value_name = "PATH=VALUE", value_parser = pair)]
     pub(crate) set: Vec<(String, String)>,
 
-    /// Trusts what the agent wants, after it was listed: programs, directories, addresses and keys; with a digest, only
-    /// that.
+    /// Trusts the permissions that the agent requests, after listing them: programs, directories, addresses and keys;
+    /// with a digest, only that content.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 
     #[command(flatten)]
     pub(crate) homed: Homed,
 
-    /// One JSON object.
+    /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Makes the agents of a directory that are not there yet, and keeps all agents where they should stand, until Ctrl-C.
+/// Creates the missing agents of a directory, and keeps all agents in their desired state until Ctrl-C.
 ///
-/// An agent is made of adjutant.yaml, and of each file *.agent.yaml; it is started. Those that were there before are updated
-/// if their manifest or a file of it was changed, and keep what they have. Ctrl-C stops all of them; where they should stand is kept for the next time.
+/// Agents are created from adjutant.yaml and each file *.agent.yaml, and started. Existing agents are updated if their
+/// manifest or one of its files has changed; they keep their data. Ctrl-C stops all agents; their desired state is kept
+/// for the next start.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Up {
     /// The directory.
@@ -395,29 +398,29 @@ pub(crate) struct Up {
     #[command(flatten)]
     pub(crate) homed: Homed,
 
-    /// The maximum number of agents that run at the same time; the others wait for a place. Without it, all run.
+    /// The maximum number of agents that run at the same time; the others are queued. By default, all run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
 
-    /// Trusts what manifests and agents of the directory want, after it was listed: programs, directories, addresses
-    /// and keys; with a digest, only that.
+    /// Trusts the permissions that the manifests and agents of the directory request, after listing them: programs,
+    /// directories, addresses and keys; with a digest, only that content.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 
-    /// Removes agents whose manifest was changed, with their sessions, and makes them anew; what is destroyed is told, and
-    /// asked for.
+    /// Removes agents whose manifest has changed, with their sessions, and creates them again; prints what will be
+    /// destroyed, and asks for a confirmation.
     #[arg(long)]
     pub(crate) recreate: bool,
 
-    /// Agrees to what --recreate destroys.
+    /// Confirms what --recreate destroys.
     #[arg(long, requires = "recreate")]
     pub(crate) yes: bool,
 
-    /// One event a line, as JSON.
+    /// Prints one JSON event per line.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Nothing but errors.
+    /// Prints only errors.
     #[arg(short, long, conflicts_with = "json")]
     pub(crate) quiet: bool,
 }

@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use super::{At, Taught};
 
-/// The toolboxes of the usual agent.
+/// The toolboxes of the default agent.
 pub(crate) const BOXES: [&str; 7] = [
     "files", "edits", "shell", "git", "fetch", "plan", "ask_user",
 ];
@@ -23,41 +23,41 @@ pub(crate) enum Agents {
 /// The agents that the agent of a run may delegate to, and its limits.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct AgentChoice {
-    /// Uses the agents of this directory instead of those of the directory; may be given several times.
+    /// Uses the agents of this directory instead of the project's; can be repeated.
     ///
     /// An agent is a file NAME.md: front matter between two lines `---`, then its instructions. Without this option,
-    /// agents are looked for in .adjutant/agents of the directory, and used with --trust.
+    /// the agents in .adjutant/agents of the project are found, and used with --trust.
     #[arg(long = "agents", value_name = "DIR")]
     pub(crate) agents: Vec<PathBuf>,
 
-    /// Lets this agent answer, with its instructions, tools, skills and model; the others are those it may give tasks to.
+    /// Runs this agent, with its instructions, tools, skills and model; it can delegate to the others.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
-    /// The maximum number of levels of agents below the agent of the run; 1 by default, 0 for none.
+    /// The maximum number of levels of sub-agents; 1 by default, 0 disables delegation.
     ///
-    /// An agent below may use as many levels as its own file states, within the remaining ones.
+    /// A sub-agent may use as many levels as its own file states, within the remaining ones.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=32))]
     pub(crate) depth: Option<u16>,
 
-    /// Works on a board of tasks in the store: the agent gets its tools, and delegated tasks are claimed and ended
+    /// Works on a board of tasks in the store: the agent gets its tools, and delegated tasks are claimed and completed
     /// there.
     ///
-    /// The name of the board is `board` without another one; `adjutant board` looks after it.
+    /// The default name of the board is `board`; `adjutant board` manages it.
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "board")]
     pub(crate) board: Option<String>,
 }
 
 /// Lists the agents: name, whether they are used, model, toolboxes, depth, description.
 ///
-/// Problems of an agent are written to standard error.
+/// Errors of an agent are written to standard error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListAgents {
-    /// The directory whose .adjutant/agents is looked into.
+    /// The project, whose .adjutant/agents is read.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) root: PathBuf,
 
-    /// Lists the agents of this directory in place of those; may be given several times.
+    /// Lists the agents of this directory instead; can be repeated.
     #[arg(long = "agents", value_name = "DIR")]
     pub(crate) agents: Vec<PathBuf>,
 
@@ -71,21 +71,21 @@ pub(crate) struct ListAgents {
     #[command(flatten)]
     pub(crate) at: At,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Reads agents as a run would; every problem is shown as file:line:column.
+/// Reads agents as a run would, and prints every error as file:line:column.
 ///
 /// The exit code is 1 if one of them cannot be used.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckAgents {
-    /// A file of an agent, or a directory of them.
+    /// An agent file, or a directory of agent files.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }

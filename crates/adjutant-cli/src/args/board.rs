@@ -10,9 +10,9 @@ use super::At;
 pub(crate) enum Board {
     List(ListTasks),
     Show(ShowTask),
-    /// Makes tasks that failed or were cancelled pending again.
+    /// Retries tasks that failed or were cancelled.
     Retry(TheseTasks),
-    /// Cancels tasks that have not ended; agents that work on them are stopped.
+    /// Cancels unfinished tasks, and stops the agents that work on them.
     Cancel(TheseTasks),
 }
 
@@ -27,18 +27,18 @@ pub(crate) struct Which {
     pub(crate) at: At,
 }
 
-/// Lists tasks, oldest first, with what blocks them.
+/// Lists tasks, oldest first, with the tasks that block them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListTasks {
-    /// Only tasks that stand so.
+    /// Only tasks with this status.
     #[arg(long, value_parser = PossibleValuesParser::new(TaskStatus::ALL.map(TaskStatus::name)))]
     pub(crate) status: Option<String>,
 
-    /// Only tasks that this agent works on or worked on last.
+    /// Only tasks that this agent works on, or was the last to work on.
     #[arg(long, value_name = "AGENT")]
     pub(crate) assignee: Option<String>,
 
-    /// Only tasks that a dependency blocks.
+    /// Only tasks that are blocked by a dependency.
     #[arg(long)]
     pub(crate) blocked: bool,
 
@@ -50,7 +50,7 @@ pub(crate) struct ListTasks {
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<String>,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -58,13 +58,13 @@ pub(crate) struct ListTasks {
     pub(crate) which: Which,
 }
 
-/// Shows all there is to know about a task.
+/// Shows all fields of a task.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowTask {
     /// The task.
     pub(crate) id: String,
 
-    /// One JSON object.
+    /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -79,7 +79,7 @@ pub(crate) struct TheseTasks {
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
 
-    /// One JSON object a line: the task as it is then.
+    /// Prints one JSON object per line: the task after the change.
     #[arg(long)]
     pub(crate) json: bool,
 

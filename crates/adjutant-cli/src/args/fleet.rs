@@ -6,27 +6,27 @@ use clap::Subcommand;
 
 use super::{At, GivenAnswers, seconds};
 
-/// Drives the sessions of a store which are due, until Ctrl-C or SIGTERM; any number of workers may share a store.
+/// Runs the queued sessions of a store until Ctrl-C or SIGTERM; any number of workers may share a store.
 ///
-/// A session is due when its run is open without a process that drives it, when a message is posted to it, or when a
-/// time comes that its run waits for. If a worker dies, its sessions go to another worker: at once on one machine,
-/// within 15 s on PostgreSQL. A session that loses five workers in a row is set aside.
+/// A session is queued when it has an unfinished run without a process, when it receives a message, or when the wake-up
+/// time of its run has come. If a worker dies, other workers continue its sessions: immediately on one machine, within
+/// 15 s on PostgreSQL. A session that loses five workers in a row is quarantined.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Worker {
-    /// The manifest of the agent that works in the sessions.
+    /// The manifest of the agent for these sessions.
     #[arg(long, value_name = "FILE", default_value = "adjutant.yaml")]
     pub(crate) manifest: PathBuf,
 
-    /// The maximum number of sessions that are driven at a time.
+    /// The maximum number of sessions that run at the same time.
     #[arg(long, value_name = "N", default_value = "16", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) concurrency: u32,
 
-    /// The time for sessions to stop when the worker ends; then another worker continues them.
+    /// The grace period for active sessions when the worker stops; then other workers continue them.
     #[arg(long, value_name = "SECS", default_value = "30", value_parser = seconds)]
     pub(crate) grace: Duration,
 
-    /// Trusts what the manifest wants, after it was listed: programs, directories, addresses and keys; with a digest,
-    /// only that.
+    /// Trusts the permissions that the manifest requests, after listing them: programs, directories, addresses and
+    /// keys; with a digest, only that content.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 
@@ -37,8 +37,8 @@ pub(crate) struct Worker {
 /// The commands for the sessions of workers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Fleet {
-    /// Shows the numbers of sessions that are due, running, waiting and set aside, and lists those that wait or were
-    /// set aside.
+    /// Shows the numbers of queued, running, waiting and quarantined sessions, and lists the waiting and quarantined
+    /// ones.
     Status(StatusOfFleet),
     Post(PostDue),
     Answer(AnswerDue),
@@ -48,7 +48,7 @@ pub(crate) enum Fleet {
 /// The listed sessions.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusOfFleet {
-    /// One JSON object.
+    /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -56,7 +56,7 @@ pub(crate) struct StatusOfFleet {
     pub(crate) at: At,
 }
 
-/// Posts a message to a session, which is created if it does not exist: a worker receives it, and its agent answers.
+/// Sends a message to a session, which is created if it does not exist. A worker runs its agent with the message.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PostDue {
     /// The session.
@@ -68,7 +68,7 @@ pub(crate) struct PostDue {
     pub(crate) at: At,
 }
 
-/// Answers a pause of the run of a session: a worker continues it.
+/// Answers a pause of a session; a worker continues the run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AnswerDue {
     /// The session.
@@ -81,7 +81,7 @@ pub(crate) struct AnswerDue {
     pub(crate) at: At,
 }
 
-/// Lets workers drive a session again that was set aside.
+/// Releases a session from quarantine, so that workers run it again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Retry {
     /// The session.

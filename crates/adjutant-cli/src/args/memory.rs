@@ -12,10 +12,10 @@ pub(crate) enum Memory {
     Forget(Forget),
 }
 
-/// Whose memory it is.
+/// The owner of the memories.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Whose {
-    /// Whose memory it is.
+    /// The owner of the memories.
     #[arg(long, value_name = "OWNER")]
     pub(crate) owner: String,
 
@@ -34,7 +34,7 @@ pub(crate) struct ListFacts {
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<String>,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -42,17 +42,17 @@ pub(crate) struct ListFacts {
     pub(crate) whose: Whose,
 }
 
-/// Finds memories by words, best first.
+/// Searches the memories by words, best matches first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Search {
-    /// The words to look for.
+    /// The words to search for.
     pub(crate) query: String,
 
     /// The maximum number of facts to find.
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) limit: u32,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -60,7 +60,7 @@ pub(crate) struct Search {
     pub(crate) whose: Whose,
 }
 
-/// Forgets facts.
+/// Deletes facts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Forget {
     /// The facts.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use adjutant::toolkit::{Hosts, Network, Sandbox};
 
-/// The options for what holds commands.
+/// The options of the sandbox of commands.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SandboxArgs {
     /// The sandbox of commands: auto (the strongest one of this machine), bwrap (bubblewrap) or landlock. If it cannot
@@ -17,15 +17,16 @@ pub(crate) struct SandboxArgs {
     )]
     pub(crate) kind: SandboxKind,
 
-    /// The network of commands: none, all, or a list of hosts, for example example.org,*.example.net:443 (needs bubblewrap).
-    /// Without it, the setting of settings.yaml, else none. Pages are fetched by the same setting.
+    /// The network of commands: none, all, or a list of hosts, for example example.org,*.example.net:443 (needs
+    /// bubblewrap). By default, the setting of settings.yaml, else none. It also applies to fetched pages.
     #[arg(long, value_name = "none|all|HOST[,HOST…]", value_parser = network)]
     pub(crate) network: Option<Network>,
 
     /// Lets commands read this file or directory; can be repeated.
     ///
-    /// Settings for every run: `sandbox:` with network, read, write and env in $XDG_CONFIG_HOME/adjutant/settings.yaml, else
-    /// $HOME/.config/adjutant/settings.yaml. The file .adjutant/settings.yaml of a directory only restricts without --trust.
+    /// Settings for every run: `sandbox:` with network, read, write and env in $XDG_CONFIG_HOME/adjutant/settings.yaml,
+    /// else $HOME/.config/adjutant/settings.yaml. Without --trust, the file .adjutant/settings.yaml of a directory can
+    /// only restrict them.
     #[arg(long, value_name = "PATH")]
     pub(crate) allow_read: Vec<PathBuf>,
 
@@ -58,7 +59,7 @@ impl SandboxKind {
     }
 }
 
-/// Reads the network that commands have.
+/// Parses the network of commands.
 pub(crate) fn network(text: &str) -> Result<Network, String> {
     let is_word = |host: &str| {
         ["none", "all"]

@@ -21,7 +21,7 @@ pub(crate) enum Sessions {
     Label(Label),
     /// Shows the parent of a session, and all its forks.
     Tree(Named),
-    /// Removes texts that no session refers to any more, and what crashes left of sessions that were being made.
+    /// Removes unreferenced texts, and the remains of interrupted operations.
     Sweep(At),
     Stop(Stop),
     Tell(Tell),
@@ -34,7 +34,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
-    /// Only those with this label.
+    /// Only the sessions with this label.
     #[arg(long)]
     pub(crate) label: Option<String>,
 
@@ -42,11 +42,11 @@ pub(crate) struct List {
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
 
-    /// Continues after the page that ended with this mark.
+    /// Continues after the page that ended with this cursor.
     #[arg(long, value_name = "MARK")]
     pub(crate) after: Option<String>,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -60,15 +60,15 @@ pub(crate) struct Show {
     /// The session.
     pub(crate) name: String,
 
-    /// Begins with this record.
+    /// Starts with this record.
     #[arg(long, value_name = "SEQ", default_value = "1")]
     pub(crate) from: u64,
 
-    /// The maximum number of things to show.
+    /// The maximum number of items to show.
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) limit: u32,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -85,10 +85,10 @@ pub(crate) struct Show {
 pub(crate) struct Fork {
     /// The session.
     pub(crate) name: String,
-    /// The name of the new one.
+    /// The name of the new session.
     pub(crate) new: String,
 
-    /// The last record that is copied; all of them without it.
+    /// The last record that is copied; by default, all records.
     #[arg(long = "at", value_name = "SEQ")]
     pub(crate) seq: Option<u64>,
 
@@ -101,7 +101,7 @@ pub(crate) struct Fork {
     pub(crate) at: At,
 }
 
-/// Shows where two sessions part, and how they differ from there on.
+/// Shows where two sessions diverge, and their differences from there.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Diff {
     /// One session.
@@ -113,27 +113,27 @@ pub(crate) struct Diff {
     pub(crate) at: At,
 }
 
-/// Writes a session into a file, which holds it whole.
+/// Writes a complete session to a file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Export {
     /// The session.
     pub(crate) name: String,
-    /// The new file; `-` for standard output. A file that exists is not overwritten.
+    /// The new file; `-` for standard output. An existing file is not overwritten.
     pub(crate) file: PathBuf,
 
     #[command(flatten)]
     pub(crate) at: At,
 }
 
-/// Reads a session from a file, and checks every byte of it first.
+/// Reads a session from a file, and verifies every byte of it first.
 ///
-/// The directory and the model are not imported: `adjutant resume` of it needs --root and --model.
+/// The directory and the model are not imported: `adjutant resume` needs --root and --model for it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Import {
     /// The file; `-` for standard input.
     pub(crate) file: PathBuf,
 
-    /// Another name than the one in the file.
+    /// Another name for the session.
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) name: Option<String>,
 
@@ -163,7 +163,7 @@ pub(crate) struct Delete {
     #[arg(required = true, value_name = "NAME")]
     pub(crate) names: Vec<String>,
 
-    /// Does not ask; required if standard input is not a terminal.
+    /// Skips the confirmation; required if standard input is not a terminal.
     #[arg(long)]
     pub(crate) yes: bool,
 
@@ -171,7 +171,7 @@ pub(crate) struct Delete {
     pub(crate) at: At,
 }
 
-/// Gives a session another name.
+/// Renames a session.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Rename {
     /// The session.
@@ -205,11 +205,11 @@ pub(crate) struct Tell {
     /// The text of the message.
     pub(crate) text: String,
 
-    /// Sends it to an agent below the first one: its name, path or thread, as `adjutant agents list` shows them.
+    /// Sends it to a sub-agent: its name, path or thread, as `adjutant agents list` shows them.
     #[arg(long, value_name = "AGENT")]
     pub(crate) to: Option<String>,
 
-    /// Waits for the first text of the agent after it, and shows it.
+    /// Waits for the next text of the agent, and prints it.
     #[arg(long)]
     pub(crate) wait: bool,
 
@@ -223,7 +223,7 @@ pub(crate) struct Stop {
     /// The session.
     pub(crate) name: String,
 
-    /// Stops this agent under the first one alone: its name, path or thread, as `adjutant agents list` shows them.
+    /// Stops only this sub-agent: its name, path or thread, as `adjutant agents list` shows them.
     #[arg(long, value_name = "AGENT")]
     pub(crate) only: Option<String>,
 
@@ -241,7 +241,7 @@ pub(crate) struct Named {
     pub(crate) at: At,
 }
 
-/// Shows a session again from its log: no request is sent to a model, and no tool runs.
+/// Replays a session from its log: no request is sent to a model, and no tool runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
     /// The session.
@@ -251,7 +251,8 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "SEQ")]
     pub(crate) until: Option<u64>,
 
-    /// Lists in what today's requests would differ, field by field, in place of the replay; exit code 1 if they do.
+    /// Lists the differences between current requests and the log, field by field, instead of a replay; exit code 1 if
+    /// there are any.
     #[arg(long)]
     pub(crate) check: bool,
 

@@ -12,39 +12,40 @@ pub(crate) enum Skills {
     Check(CheckSkills),
 }
 
-/// The skills that an agent may have.
+/// The skills of an agent.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Taught {
-    /// Adds the skills of this directory, before those of the project and of the user; may be given several times.
+    /// Adds the skills of this directory, before the project's and the user's; can be repeated.
     ///
-    /// A skill is a directory with a SKILL.md. Without this option, skills are looked for in .adjutant/skills of the
-    /// directory, and in $XDG_CONFIG_HOME/adjutant/skills, else $HOME/.config/adjutant/skills.
+    /// A skill is a directory with a SKILL.md. Skills are also searched in .adjutant/skills of the project, and in
+    /// $XDG_CONFIG_HOME/adjutant/skills, else $HOME/.config/adjutant/skills.
     #[arg(long = "skills", value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
 
     /// Uses the configuration of the directory: the skills in .adjutant/skills, the agents in .adjutant/agents, the
     /// servers of .mcp.json, and the `allow` rules of .adjutant/rules.
     ///
-    /// They speak to the model with your voice: read them before you trust them. Without it they are only listed.
+    /// They control the model with your authority: read them before you trust them. Without this option they are only
+    /// listed.
     #[arg(long)]
     pub(crate) trust: bool,
 
-    /// Uses the skills that came with the directory, in .adjutant/skills, and not its agents.
+    /// Uses the skills of the project in .adjutant/skills, but not its agents.
     #[arg(long)]
     pub(crate) trust_skills: bool,
 }
 
-/// Lists the skills: name, whose they are, whether they are used, tokens, and where they are.
+/// Lists the skills: name, owner, whether they are used, tokens, and location.
 ///
-/// The tokens are those of its line in the prompt and, after a plus, of its text when it is loaded. A skill without a
-/// description is always in the prompt. Problems of a skill are written to standard error.
+/// The tokens are for its line in the prompt and, after a plus, for its text when it is loaded. A skill without a
+/// description is always in the prompt. Errors of a skill are written to standard error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListSkills {
     #[command(flatten)]
     pub(crate) whose: OfSkills,
 }
 
-/// Shows a skill: its description, the files in its directory, and its text as the model gets it.
+/// Shows a skill: its description, the files in its directory, and its text as the model receives it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowSkill {
     /// The skill.
@@ -54,31 +55,31 @@ pub(crate) struct ShowSkill {
     pub(crate) whose: OfSkills,
 }
 
-/// Checks skills against the Agent Skills specification; every problem is shown as file:line:column.
+/// Checks skills against the Agent Skills specification, and prints every error as file:line:column.
 ///
-/// The exit code is 1 if one of them breaks it.
+/// The exit code is 1 if a skill violates it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckSkills {
     /// A skill, its SKILL.md, or a directory of skills.
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// OfSkills skills are looked at.
+/// The choice of skills.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OfSkills {
-    /// The directory whose .adjutant/skills is looked into.
+    /// The project, whose .adjutant/skills is read.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) root: PathBuf,
 
     #[command(flatten)]
     pub(crate) taught: Taught,
 
-    /// One JSON object a line.
+    /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
 }

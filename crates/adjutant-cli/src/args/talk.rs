@@ -19,11 +19,11 @@ pub(crate) struct Talk {
     #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
 
-    /// Keeps nothing.
+    /// Stores nothing.
     #[arg(long, conflicts_with_all = ["newest", "session", "store"])]
     pub(crate) ephemeral: bool,
 
-    /// The directory that is worked on; `.` without it.
+    /// The directory of the agent; by default `.`.
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
 
@@ -36,12 +36,12 @@ pub(crate) struct Talk {
     )]
     pub(crate) models: Vec<String>,
 
-    /// Asks before calls of these tools run.
+    /// Requires approval for calls of these tools.
     #[arg(long, value_name = "TOOL[,TOOL…]", value_delimiter = ',')]
     pub(crate) ask: Vec<String>,
 
-    /// The calls that run without a question: plan (read only, the rest is denied), ask (read only; the default),
-    /// edits (changes of files too), all (everything, in the sandbox).
+    /// The calls that run without approval: plan (read only, the rest is denied), ask (read only; the default), edits
+    /// (also changes of files), all (everything, in the sandbox).
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<AccessMode>,
 
@@ -56,7 +56,7 @@ pub(crate) struct Talk {
     pub(crate) at: At,
 }
 
-/// The default options of the work of an agent.
+/// The default options of an agent.
 #[derive(Debug, Parser)]
 struct Usual {
     #[command(flatten)]
@@ -64,7 +64,7 @@ struct Usual {
 }
 
 impl Talk {
-    /// The options for the work of an agent in this conversation, with these models.
+    /// Returns the options of an agent in this conversation, with these models.
     pub(crate) fn how(&self, models: &[String]) -> How {
         let Usual { mut how } = Usual::parse_from(["adjutant"]);
         how.root = Some(self.root.clone().unwrap_or_else(|| PathBuf::from(".")));
@@ -86,16 +86,17 @@ pub(crate) struct Completions {
     pub(crate) shell: Shell,
 }
 
-/// Puts the files of a session's directory back as they were before its agent changed them.
+/// Restores the files of a session's directory to their state before its agent changed them.
 ///
-/// Only the changes of its tools for files are undone, and nothing if another program changed one of the files since.
-/// The restored files are written to standard output.
+/// Only the changes of its file tools are undone, and nothing if another program changed one of the files since. The
+/// restored files are written to standard output.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Undo {
     /// The session; by default, the most recently changed one of the directory.
     pub(crate) name: Option<String>,
 
-    /// Back to how it was at this record, 0 for the beginning; without it, to before the latest run that changed files.
+    /// Restores the state at this record, 0 for the beginning; by default, the state before the latest run that changed
+    /// files.
     #[arg(long, value_name = "RECORD")]
     pub(crate) to: Option<u64>,
 

@@ -1,16 +1,17 @@
-//! The arguments of the page.
+//! The arguments of `adjutant view`.
 
 use std::path::PathBuf;
 
 use super::{At, agent::Homed};
 
-/// Shows sessions on a page in a browser of this machine: messages, calls, pauses and costs; until Ctrl-C.
+/// Serves the web UI, which shows messages, calls, pauses and costs of sessions in a browser of this machine, until
+/// Ctrl-C.
 ///
-/// It listens on loopback only, and the page requires the printed address with its token. The sessions are those of a
-/// store, or, with --agents, those of the agents that `adjutant up` runs.
+/// It listens on loopback only, and needs the printed address with its token. It shows the sessions of a store or, with
+/// --agents, of the agents that `adjutant up` runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewPage {
-    /// The port; any other one if it is taken, any at all without it.
+    /// The preferred port; another one if it is in use; by default, any port.
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) port: u16,
 
@@ -18,11 +19,11 @@ pub(crate) struct ViewPage {
     #[arg(long)]
     pub(crate) no_open: bool,
 
-    /// Shows the agents of `adjutant up`, which serves the page itself.
+    /// Opens the web UI that `adjutant up` serves for its agents.
     #[arg(long, conflicts_with_all = ["store", "port"])]
     pub(crate) agents: bool,
 
-    /// The directory that `adjutant up` was given.
+    /// The directory of `adjutant up`.
     #[arg(long, value_name = "DIR", default_value = ".", requires = "agents")]
     pub(crate) directory: PathBuf,
 

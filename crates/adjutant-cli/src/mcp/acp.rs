@@ -31,7 +31,7 @@ use crate::{
     work::work,
 };
 
-/// Serves an editor until it leaves.
+/// Serves an editor until it disconnects.
 pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
     let how = &args.how;
     let shown = [
@@ -80,7 +80,7 @@ pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
     })
 }
 
-/// What was done, or why it was not.
+/// Converts the result of an operation for the editor.
 async fn told<T>(done: impl Future<Output = Result<T, Problem>>) -> Result<T, String> {
     done.await.map_err(|problem| {
         problem
@@ -110,7 +110,7 @@ async fn of_folder(
             talk::must_be_free(&info)?;
             must_be_of(named::directory(&info)?, root)?;
             made = made.asking(named::asked(&info).map(str::to_owned))?;
-            // What was forbidden there is forbidden still.
+            // The restrictions of the session stay in force.
             named::mode(&info)
                 .into_iter()
                 .for_each(|mode| made.hands.rules.set_mode(mode));

@@ -1,4 +1,4 @@
-//! The sessions that an editor can load: those of a directory, or all with one.
+//! The sessions that an editor can load: the sessions of a directory, or of all directories.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use crate::{named, problem::Problem, trouble};
 
 /// The maximum number of sessions in a page.
 const MAX_SESSIONS: usize = 50;
-/// The number of records in which the first prompt is looked for.
+/// The number of records that are searched for the first prompt.
 const MAX_LOOKED_AT: usize = 16;
 /// The maximum number of characters of a title.
 const MAX_TITLE: usize = 100;
 
-/// A page of them, if its start is the end of an earlier one; sessions without a directory get this place, if there
-/// is one.
+/// Returns a page of sessions, after the cursor of an earlier page. Sessions without a directory are listed with
+/// `place`, if it is set.
 pub(super) async fn list(
     sessions: &Sessions,
     wish: ListWish,
@@ -30,7 +30,7 @@ pub(super) async fn list(
         limit: MAX_SESSIONS,
         ..LogQuery::default()
     };
-    // If all of them have one place, they have no label for it.
+    // If all of them have the same place, they have no label for it.
     let wanted = wish.cwd.as_deref().filter(|_| place.is_none());
     query.label = wanted.map(named::label).transpose()?.map(Into::into);
     if let Some(cursor) = &wish.cursor {
@@ -58,7 +58,7 @@ pub(super) async fn list(
     Ok(Some(page))
 }
 
-/// The title of a session, else how its first prompt begins.
+/// Returns the title of a session, else the start of its first prompt.
 async fn title(sessions: &Sessions, info: &LogInfo) -> Value {
     if let Some(title) = &info.about.title {
         return (**title).into();

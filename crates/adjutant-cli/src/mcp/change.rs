@@ -1,4 +1,4 @@
-//! Servers that are added and removed: `.mcp.json`, or the user's own file.
+//! Adds servers to `.mcp.json` or the user's own file, and removes them.
 
 use std::{env, fs, path::PathBuf};
 
@@ -42,7 +42,7 @@ pub(super) fn add(args: &AddServer) -> Result<Exit, Problem> {
         plain::line(&args.name),
         plain::line(&file.to_string_lossy())
     );
-    // The user who adds one trusts it; an earlier untrusted content stays untrusted.
+    // The user who adds a server trusts it; an earlier untrusted content stays untrusted.
     let read = McpFile::read(&file).map_err(|error| of_runtime(&error))?;
     if let (Some(read), true, false) = (&read, was_trusted, args.place.user) {
         let wants = read.wants().map_err(|error| of_runtime(&error))?;
@@ -98,7 +98,7 @@ pub(super) fn add(args: &AddServer) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Takes a server out.
+/// Removes a server.
 pub(super) fn remove(args: &RemoveServer) -> Result<Exit, Problem> {
     let file = file(&args.place)?;
     let was_trusted = is_trusted(&file);
@@ -147,7 +147,7 @@ fn file(place: &OfFile) -> Result<PathBuf, Problem> {
     Ok(file)
 }
 
-/// A server in the form of the file.
+/// Returns the JSON object of a server.
 fn spec(args: &AddServer) -> Result<Value, Problem> {
     let mut spec = ServerSpec::default();
     let mut words = args.command.iter();
@@ -162,13 +162,13 @@ fn spec(args: &AddServer) -> Result<Value, Problem> {
     let wrong = |error| Problem::new(Exit::Usage, "the server cannot be written").cause(&error);
     let mut value = serde_json::to_value(&spec).map_err(wrong)?;
     if args.no_network || !args.read.is_empty() || !args.write.is_empty() {
-        // All permissions are explicit: by default a program has the network.
+        // All permissions are explicit, because a program has network access by default.
         value["sandbox"] = json!({ "read": real(&args.read)?, "write": real(&args.write)?, "network": !args.no_network });
     }
     Ok(value)
 }
 
-/// Files and directories that are there, by their real paths.
+/// Returns the real paths of existing files and directories.
 fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problem> {
     let each = paths.iter().map(|path| {
         let wrong = |error| {
@@ -179,7 +179,7 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Problem> {
     each.collect()
 }
 
-/// The permissions of a program, for the user who adds it.
+/// Describes the permissions of a program to the user who adds it.
 fn told(spec: &ServerSpec, place: Option<&ServerPlace>) -> Vec<String> {
     if spec.command.is_none() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! `adjutant mcp serve`: the agent of a manifest and its tools, for clients of the protocol.
+//! `adjutant mcp serve`: serves the agent of a manifest and its tools to MCP clients.
 
 use std::{
     path::{Component, Path, PathBuf},
@@ -23,12 +23,12 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// The directory of engines' data, below the user's data; and the one of a single engine, below the path of its
-/// manifest.
+/// The directory for the data of engines, below the user's data directory; each engine has a directory named by its
+/// manifest's path.
 const SERVED: &str = "served";
 const OWN: &str = ".adjutant";
 
-/// Serves a manifest until the client leaves, or for as long as this process runs.
+/// Serves a manifest until the client disconnects or this process exits.
 pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
     let engine = engine(file, "mcp serve", &args.trust).await?;
@@ -82,7 +82,8 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// The data directory of a manifest's engine. Not next to the manifest: a sandbox may prevent writing there.
+/// Returns the data directory for a manifest's engine. It is not next to the manifest, because a sandbox may prevent
+/// writing there.
 fn kept(manifest: &Path) -> Result<PathBuf, Problem> {
     let folder = manifest
         .parent()
@@ -103,7 +104,7 @@ fn kept(manifest: &Path) -> Result<PathBuf, Problem> {
     Ok(store::usual()?.with_file_name(SERVED).join(below).join(OWN))
 }
 
-/// The engine of a manifest for a client on standard input and output, by a command of this name.
+/// Creates the engine of a manifest for a client on standard input and output; `command` is used in hints.
 ///
 /// # Errors
 /// `Usage` if the manifest is invalid, or its permissions are not trusted.
@@ -118,7 +119,7 @@ pub(crate) async fn engine(
         plain::word(&file.to_string_lossy())
     );
     let store = TrustStore::of_user();
-    // Standard input belongs to the client: there is no user to ask.
+    // Standard input belongs to the client, so that the user cannot be asked.
     let consent = Consent {
         store: &store,
         given,

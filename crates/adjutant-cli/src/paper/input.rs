@@ -1,4 +1,4 @@
-//! The input line below the printed output: a separate thread reads it.
+//! The input line below the printed output. A separate thread reads it.
 
 use std::{
     borrow::Cow,
@@ -31,18 +31,18 @@ use crate::{exit::Exit, problem::Problem};
 
 /// The status row, and the input line.
 const PROMPT: &str = "\n› ";
-/// The time after which Esc is no longer the beginning of another key.
+/// The time after which Esc is not the start of another key sequence.
 const ESC_WITHIN_MS: u16 = 40;
-/// The number of texts that may wait to be printed.
+/// The maximum number of texts that are queued for printing.
 const MAX_PRINTS: usize = 256;
 /// The time for the last output to be displayed at the end.
 const PRINTED_WITHIN: Duration = Duration::from_millis(500);
 /// Disables bracketed paste.
 const PASTE_OFF: &[u8] = b"\x1b[?2004l";
-/// Prints nothing, and causes the row above the line to be drawn again: one row up, and down again.
+/// Causes the row above the line to be drawn again, without printing anything: one row up, and down again.
 const REDRAW: &str = "\x1b[A\n";
 
-/// Something that the person did.
+/// An input of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// A line.
@@ -51,23 +51,23 @@ pub(crate) enum Typed {
         /// The number of the question that was displayed when the line was started, which is the only one it can
         /// answer; 0 for none.
         answers: u64,
-        /// True if it is the arguments of a call, changed.
+        /// True if it is the edited arguments of a call.
         edited: bool,
     },
-    /// The request to stop the current work, by Esc.
+    /// Esc: stop the current work.
     Stop,
-    /// The same by Ctrl-C, which leaves when it is pressed once more.
+    /// Ctrl-C: stop the current work, or leave if it is pressed again.
     Interrupt,
-    /// The request to leave.
+    /// Leave.
     End,
 }
 
-/// The state that the thread of the line and the conversation share.
+/// The state that the input thread and the conversation share.
 #[derive(Debug)]
 pub(crate) struct Board {
     style: Style,
     status: Mutex<String>,
-    /// The arguments of the call in question; empty without one.
+    /// The arguments of the call in question; empty without a call.
     args: Mutex<String>,
     /// The number of the displayed question; 0 without one.
     question: AtomicU64,
@@ -77,19 +77,19 @@ pub(crate) struct Board {
     busy: AtomicBool,
     /// True if nothing is typed.
     blank: AtomicBool,
-    /// True while a typed line is being processed: its status row is over.
+    /// True while a typed line is being processed: its status row is hidden.
     taken: AtomicBool,
 }
 
-/// The line, and the printer above it.
+/// The input line, and the printer above it.
 pub(crate) struct Input {
     pub(crate) board: Arc<Board>,
     typed: UnboundedReceiver<Typed>,
     pub(crate) sender: UnboundedSender<Typed>,
     pub(crate) pen: Pen,
-    /// The terminal as it was.
+    /// The original settings of the terminal.
     terminal: Option<Termios>,
-    /// The reader of lines, until it starts.
+    /// The reader of lines; `None` once it has started.
     reader: Option<Box<LineReader>>,
 }
 
@@ -101,21 +101,21 @@ pub(crate) struct Pen(mpsc::SyncSender<Sheet>);
 #[derive(Debug)]
 enum Sheet {
     Lines(String),
-    /// Signals that everything before it is printed.
+    /// Signals that all previous messages are printed.
     Printed(mpsc::Sender<()>),
 }
 
 impl Pen {
     /// Prints whole lines.
     pub(crate) fn print(&self, lines: String) {
-        // There is no receiver: the conversation ends.
+        // Without a receiver, the conversation is ending.
         let _ = self.0.send(Sheet::Lines(lines));
     }
 
-    /// Waits until everything so far is printed.
+    /// Waits until everything is printed.
     fn flush(&self) {
         let (printed, is_printed) = mpsc::channel();
-        // A printer without a reader has nothing important left.
+        // Without a receiver, nothing remains to be printed.
         if self.0.send(Sheet::Printed(printed)).is_ok() {
             let _ = is_printed.recv_timeout(PRINTED_WITHIN);
         }
@@ -123,7 +123,7 @@ impl Pen {
 
     /// Draws the status row again.
     pub(crate) fn redraw(&self) {
-        // One of several that wait is enough.
+        // One queued redraw is enough.
         let _ = self.0.try_send(Sheet::Lines(REDRAW.to_owned()));
     }
 }
@@ -138,14 +138,14 @@ impl Board {
         self.busy.store(busy, Relaxed);
     }
 
-    /// The question with this number was displayed, about a call with these arguments; 0 without a question. A line
-    /// that was started before does not answer it.
+    /// Records that the question with this number was displayed, for a call with these arguments; 0 without a question.
+    /// A line that was started before does not answer it.
     pub(crate) fn ask(&self, question: u64, args: String) {
         *lock(&self.args) = args;
         self.question.store(question, Relaxed);
     }
 
-    /// The typed text is now this.
+    /// Records the typed text.
     fn typed(&self, line: &str) {
         if self.blank.swap(line.is_empty(), Relaxed) || line.is_empty() {
             self.begun.store(self.question.load(Relaxed), Relaxed);
@@ -154,10 +154,10 @@ impl Board {
 }
 
 impl Input {
-    /// A line with the history of this file and these commands; nothing is read yet.
+    /// Creates an input line with this history file and these commands; reads nothing yet.
     ///
     /// # Errors
-    /// `Usage` if the terminal cannot do it.
+    /// `Usage` if the terminal does not support it.
     pub(crate) fn new(
         style: Style,
         history: Option<PathBuf>,
@@ -186,7 +186,7 @@ impl Input {
         let (sender, typed) = unbounded_channel();
         let config = Config::builder()
             .auto_add_history(false)
-            // Colors are decided elsewhere.
+            // `Style` decides about colors.
             .color_mode(ColorMode::Forced)
             .keyseq_timeout(Some(ESC_WITHIN_MS))
             .build();
@@ -235,7 +235,7 @@ impl Input {
         })
     }
 
-    /// Starts to read lines, below the printed output.
+    /// Starts to read lines below the printed output.
     pub(crate) fn begin(&mut self) {
         if let Some(reader) = self.reader.take() {
             self.pen.flush();
@@ -243,16 +243,16 @@ impl Input {
         }
     }
 
-    /// Waits for something that the person does.
+    /// Waits for the next input.
     pub(crate) async fn next(&mut self) -> Typed {
         self.typed.recv().await.unwrap_or(Typed::End)
     }
 
-    /// Waits until everything is printed, and leaves the terminal as it was, also if a line is being read.
+    /// Waits until everything is printed, and restores the terminal, even if a line is being read.
     pub(crate) fn finish(&self) {
         self.pen.flush();
         if let Some(terminal) = &self.terminal {
-            // A terminal that is gone needs nothing.
+            // If the terminal is gone, there is nothing to restore.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, terminal);
             let _ = io::stdout()
                 .write_all(PASTE_OFF)
@@ -267,12 +267,12 @@ struct LineReader {
     board: Arc<Board>,
     sender: UnboundedSender<Typed>,
     history: Option<PathBuf>,
-    /// True for a line that ends everything.
+    /// True for a line that ends the conversation.
     is_end: fn(&str) -> bool,
 }
 
 impl LineReader {
-    /// Reads line after line until the person leaves.
+    /// Reads lines until the user leaves.
     fn read(mut self) {
         let (mut initial, mut is_leaving) = (None::<String>, false);
         loop {
@@ -334,7 +334,7 @@ impl LineReader {
     }
 }
 
-/// Esc and Ctrl-C.
+/// The handler of Esc and Ctrl-C.
 struct Keys {
     board: Arc<Board>,
     sender: UnboundedSender<Typed>,
@@ -374,7 +374,7 @@ impl Helper for InputLine {}
 impl Hinter for InputLine {
     type Hint = String;
 
-    /// No hint: this callback is only used to track the typed text.
+    /// Returns no hint: this callback only tracks the typed text.
     fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
         self.board.typed(line);
         None
@@ -401,7 +401,7 @@ impl Highlighter for InputLine {
 impl Validator for InputLine {
     fn validate(&self, _: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         self.board.taken.store(true, Relaxed);
-        // A message, so that it is drawn once more.
+        // A message causes the line to be drawn once more.
         Ok(ValidationResult::Valid(Some(String::new())))
     }
 }

@@ -1,12 +1,13 @@
-//! Markdown as it comes, as rows for a terminal. Pure; a row is given out when nothing that comes can change it.
+//! Formats streamed Markdown as rows for a terminal, without side effects. A row is emitted when later text cannot
+//! change it.
 
 use super::style::{Style, width_of, width_of_char};
 
-/// The number of bytes for which an unfinished construct can delay rows; then its mark is literal.
+/// The number of bytes for which an unfinished construct can delay rows; then its marker is literal.
 const MAX_OPEN: usize = 600;
 /// The maximum number of bytes of an unfinished line of code.
 const MAX_CODE: usize = 8_192;
-/// The deepest indentation that is kept.
+/// The maximum indentation.
 const MAX_INDENT: usize = 12;
 
 /// Text that was not emitted yet, and its context.
@@ -15,9 +16,9 @@ pub(crate) struct Markdown {
     style: Style,
     /// The line so far, without the emitted part.
     line: String,
-    /// The fence that ends the block of code, within one.
+    /// The fence that ends the current block of code.
     fence: Option<String>,
-    /// The continued line, after its first row.
+    /// The kind of the line that is continued after its first row.
     goes_on: Option<Block>,
 }
 
@@ -58,7 +59,7 @@ impl Markdown {
         }
     }
 
-    /// Takes more text, which must be harmless, and returns the rows that are whole, each with its line end.
+    /// Takes more text, which must be sanitized, and returns the complete rows, each with its line end.
     pub(crate) fn push(&mut self, text: &str) -> String {
         let mut rows = String::new();
         for piece in text.split_inclusive('\n') {
@@ -109,7 +110,7 @@ impl Markdown {
         self.goes_on = None;
     }
 
-    /// The line of a fence: it is hidden if code has a color.
+    /// Handles the line of a fence, which is hidden if code has a color.
     fn fenced(&mut self, rows: &mut String) {
         if !self.style.is_coloured() {
             *rows += &format!("{}\n", self.line);
@@ -117,7 +118,7 @@ impl Markdown {
         self.line.clear();
     }
 
-    /// Gives out the rows of the line that are full; all of them if it is whole.
+    /// Emits the full rows of the line; all of them if it is complete.
     fn give_rows(&mut self, is_whole: bool, rows: &mut String) {
         if self.fence.is_some() {
             if is_whole || self.line.len() > MAX_CODE {
@@ -137,7 +138,7 @@ impl Markdown {
             return;
         }
         let width = self.style.width();
-        // A row is full only when the word behind it is known to go to the next one.
+        // A row is full only when the next word is known to go to the next row.
         if !is_whole && self.goes_on.is_none() && width_of(&self.line) <= width {
             return;
         }
@@ -193,7 +194,7 @@ impl Markdown {
         rows.push('\n');
     }
 
-    /// The characters of the line up to the first construct that is not finished; all of them if the line is whole.
+    /// Returns the characters of the line up to the first unfinished construct; all of them if the line is complete.
     fn cells(&self, from: usize, marks: Marks, is_whole: bool) -> Vec<Cell> {
         let (text, mut now, mut cells) = (self.line.as_str(), marks, Vec::<Cell>::new());
         let mut at = from;
@@ -226,7 +227,7 @@ impl Markdown {
                 Some((length, Toggle::Close(closes))) => {
                     (now, at) = (now.toggled(closes), at + length);
                     if let Some(last) = cells.last_mut() {
-                        // The mark belongs to the construct that it closes.
+                        // The marker belongs to the construct that it closes.
                         (last.end, last.after) = (at, now);
                     }
                 }
@@ -250,7 +251,7 @@ enum Toggle {
     Close(&'static str),
 }
 
-/// The mark at the start of a text: its length, and its effect.
+/// Returns the marker at the start of a text: its length and its effect.
 fn mark_of(rest: &str, now: Marks, before: Option<char>) -> Option<(usize, Toggle)> {
     if now.code {
         return rest.starts_with('`').then_some((1, Toggle::Close("`")));
@@ -277,7 +278,7 @@ fn mark_of(rest: &str, now: Marks, before: Option<char>) -> Option<(usize, Toggl
     None
 }
 
-/// True if the text holds this closing mark.
+/// True if the text contains this closing marker.
 fn find(text: &str, mark: &str) -> bool {
     match mark {
         "*" => text.match_indices('*').any(|(at, _)| {
@@ -322,12 +323,12 @@ impl Marks {
     }
 }
 
-/// The kind of a line of which nothing was given out yet.
+/// Returns the kind of a line that was not emitted yet.
 fn first((block, from): (Block, usize)) -> (Block, Option<usize>) {
     (block, Some(from))
 }
 
-/// The kind of a line where nothing is marked.
+/// Returns the kind of a line without markers.
 fn plain(line: &str) -> (Block, usize) {
     let indent = indent_of(line);
     (
@@ -344,7 +345,7 @@ fn indent_of(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// The kind of a line, and the length of its marker.
+/// Returns the kind of a line, and the length of its marker.
 fn block_of(line: &str) -> (Block, usize) {
     let blanks = indent_of(line);
     let (indent, bare) = (&line[..blanks.min(MAX_INDENT)], &line[blanks..]);
@@ -415,7 +416,7 @@ fn block_of(line: &str) -> (Block, usize) {
     )
 }
 
-/// The fence that a line opens a block of code with.
+/// Returns the fence with which a line opens a block of code.
 fn fence_of(bare: &str) -> Option<String> {
     let mark = bare.chars().next().filter(|it| matches!(it, '`' | '~'))?;
     let length = bare.chars().take_while(|it| *it == mark).count();
@@ -423,7 +424,7 @@ fn fence_of(bare: &str) -> Option<String> {
     is_fence.then(|| mark.to_string().repeat(length))
 }
 
-/// The number of cells that go into a row: up to the last blank that fits, else as many as fit.
+/// Returns the number of cells in a row: up to the last blank that fits, else as many as fit.
 fn row_end(cells: &[Cell], width: usize) -> usize {
     let (mut used, mut blank) = (0, None);
     for (at, cell) in cells.iter().enumerate() {
@@ -445,7 +446,7 @@ fn row_end(cells: &[Cell], width: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// What is given out of a text, whole and piece by piece alike.
+    /// Checks the output of a text, as a whole and in chunks.
     #[track_caller]
     fn check(style: Style, text: &str, expect: &str) {
         let mut whole = Markdown::new(style);

@@ -1,4 +1,4 @@
-//! Colours and widths of a conversation, where the terminal wants them.
+//! The colors and widths of a conversation, as the terminal supports them.
 
 use std::env;
 
@@ -6,10 +6,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The default width.
 const USUAL_WIDTH: usize = 80;
-/// The widest lines that are written: longer ones are hard to read.
+/// The maximum width of lines, for readability.
 const MAX_WIDTH: usize = 100;
 
-/// The way in which text is marked on this terminal.
+/// The style of text on this terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
     is_coloured: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// The style for the environment: none if `NO_COLOR` is set.
+    /// Returns the style for the environment: no colors if `NO_COLOR` is set.
     pub(crate) fn of_terminal() -> Self {
         Self {
             is_coloured: env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()),
@@ -34,7 +34,7 @@ impl Style {
         }
     }
 
-    /// True if text is marked at all.
+    /// True if text is colored.
     pub(crate) fn is_coloured(self) -> bool {
         self.is_coloured
     }
@@ -77,7 +77,7 @@ impl Style {
         self.sgr("1;33", text)
     }
 
-    /// A text between these marks; the text must be harmless.
+    /// Returns a text with these attributes; the text must be sanitized.
     pub(crate) fn sgr(self, marks: &str, text: &str) -> String {
         if !self.is_coloured || text.is_empty() || marks.is_empty() {
             return text.to_owned();
@@ -86,12 +86,12 @@ impl Style {
     }
 }
 
-/// The columns that a text takes.
+/// Returns the number of columns of a text.
 pub(crate) fn width_of(text: &str) -> usize {
     text.width()
 }
 
-/// The columns that a character takes.
+/// Returns the number of columns of a character.
 pub(crate) fn width_of_char(character: char) -> usize {
     if character == '\t' {
         4
@@ -100,7 +100,7 @@ pub(crate) fn width_of_char(character: char) -> usize {
     }
 }
 
-/// A text in at most so many columns.
+/// Truncates a text to this number of columns.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if width_of(text) <= columns {
         return text.to_owned();

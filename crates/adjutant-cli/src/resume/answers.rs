@@ -1,4 +1,4 @@
-//! The answers of the command line to pauses that wait.
+//! The answers of the command line to pauses.
 
 use std::{path::Path, sync::Arc};
 
@@ -19,10 +19,10 @@ use crate::{
     waits,
 };
 
-/// The answers that were given; not every pause needs one.
+/// Returns the given answers; not every pause needs one.
 ///
 /// # Errors
-/// `Usage` if one is for nothing that waits, does not fit, or if one pause is answered twice.
+/// `Usage` if an answer matches no pause or does not fit, or if one pause is answered twice.
 pub(crate) fn answers(
     args: &GivenAnswers,
     pauses: &[Arc<Pause>],
@@ -73,7 +73,7 @@ pub(crate) fn answers(
     Ok(given)
 }
 
-/// The answers to pauses that are named.
+/// Returns the answers to named pauses.
 fn named<'a>(
     args: &GivenAnswers,
     pauses: &'a [Arc<Pause>],
@@ -104,7 +104,7 @@ fn named<'a>(
 /// contains the digest.
 ///
 /// # Errors
-/// `Usage` if a part of it stays hidden, unless it is named by the digest from a complete display.
+/// `Usage` if a part of a call cannot be displayed, unless the digest from a complete display is given.
 pub(crate) fn show(
     named: &[String],
     root: Option<&Path>,
@@ -138,7 +138,7 @@ pub(crate) fn show(
     Ok(())
 }
 
-/// An id and the digits of the digest behind it.
+/// Splits an id and the digits of the digest after `@`.
 fn digest_of(id: &str) -> Option<(&str, &str)> {
     let is_digest = |digits: &str| {
         (waits::DIGITS..=64).contains(&digits.len())
@@ -158,10 +158,10 @@ fn is_named(id: &str, pause: &Pause) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-/// The pause with this id, or whose id ends with it after a slash; with a digest, only if it matches.
+/// Finds the pause with this id, or whose id ends with it after a slash; with a digest, only if it matches.
 ///
 /// # Errors
-/// `Usage` if there is none, several, or a changed one.
+/// `Usage` if no pause or several pauses match, or if the pause has changed.
 pub(crate) fn find<'a>(id: &str, pauses: &'a [Arc<Pause>]) -> Result<&'a Pause, Problem> {
     let Some((id, digits)) = digest_of(id) else {
         return by_id(id, pauses);
@@ -217,7 +217,7 @@ fn denial(args: &GivenAnswers, pause: &Pause) -> Answer {
     }
 }
 
-/// Reads a text as an answer: a result, an extension, or a value, which is the text itself if that fits, else JSON.
+/// Parses a text as an answer: a result, an extension, or a value, which is the text itself if that matches, else JSON.
 pub(crate) fn value(pause: &Pause, text: &str) -> Result<Answer, Problem> {
     match pause.ask.kind {
         AskKind::External => Ok(Answer::Return {

@@ -1,4 +1,4 @@
-//! Sessions in files.
+//! Export and import of sessions.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -24,7 +24,7 @@ use crate::{
     trouble,
 };
 
-/// Writes a session into a file.
+/// Writes a session to a file.
 pub(crate) async fn export(args: &Export) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let sessions = store.sessions();
@@ -96,7 +96,7 @@ async fn from(
         if let Some(name) = &args.name {
             *log = id(name);
         }
-        // The directory is chosen by the user who resumes the session, not by the author of the file.
+        // The user who resumes the session chooses the directory, not the author of the file.
         named.extend(
             about
                 .labels
@@ -113,7 +113,7 @@ async fn from(
     named.iter().filter(|_| imported.is_ok()).for_each(drop);
     imported.map_err(|error| match error.kind {
         JournalErrorKind::Exists => trouble::of_journal(&error).hint("--as gives it another name"),
-        // The file is damaged, not a session.
+        // The error is about the file, not about a session of the store.
         JournalErrorKind::Corrupt => Problem::of(Exit::Failed, &error).hint("nothing was imported"),
         _ => trouble::of_journal(&error),
     })
@@ -123,7 +123,7 @@ fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// A new private file.
+/// Creates a new private file.
 fn create(path: &Path) -> Result<File, Problem> {
     private::file(OpenOptions::new().write(true).create_new(true))
         .open(path)

@@ -7,7 +7,7 @@ use crate::{
     args, exit::Exit, named, plain, problem::Problem, screen::write, store::Store, trouble,
 };
 
-/// Shows on standard output where two sessions part, and how they differ.
+/// Prints where two sessions diverge, and their differences.
 pub(crate) async fn diff(args: &args::Diff) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let sessions = store.sessions();

@@ -19,7 +19,7 @@ use crate::{
     trouble,
 };
 
-/// The maximum number of files that a list of exceptions names.
+/// The maximum number of files in a list of exceptions.
 const MAX_NAMED: usize = 8;
 
 /// Copies a session, or its first records; and its files, if requested.
@@ -58,7 +58,7 @@ pub(crate) async fn copy(
 ) -> Result<LogInfo, Problem> {
     let forked = sessions.fork(&from.log, until, to).await;
     let info = forked.map_err(|error| trouble::of_session(&error, &to.0))?;
-    // The labels are copied: they describe its subject, and the calls that need an approval.
+    // The labels are copied: they contain the directory, and the tools that need an approval.
     label(sessions, to, from.about.labels.iter().map(|label| &**label)).await?;
     Ok(info)
 }
@@ -78,12 +78,12 @@ async fn label<'l>(
         .map_err(|error| trouble::of_journal(&error))
 }
 
-/// Copies a session, or its first records, and its files into a new directory, in their state at that time: the copy
-/// works there. Also returns the messages about it.
+/// Copies a session, or its first records, and its files into a new directory, in their state at that time. The new
+/// session uses that directory. Also returns messages.
 ///
 /// # Errors
-/// `Usage` if the session has no directory, or the directory cannot be one for a copy; `Failed` if something cannot be
-/// copied. Nothing is left of the session then.
+/// `Usage` if the session has no directory, or the new directory cannot be used; `Failed` if something cannot be
+/// copied. The new session is removed then.
 pub(crate) async fn with_files(
     store: &Store,
     from: &LogInfo,
@@ -101,7 +101,8 @@ pub(crate) async fn with_files(
     let files = files.map_err(|error| Problem::of(Exit::Usage, &error))?;
     let sessions = store.sessions();
     let history = undo::history(&*store.journal(), &from.log).await?;
-    // Without a directory until the files exist, so that it is not continued in the other one.
+    // The label of the directory is added when the files exist, so that the session is not continued in the original
+    // directory.
     let forked = sessions.fork(&from.log, at, to).await;
     let info = forked.map_err(|error| trouble::of_session(&error, &to.0))?;
     let copied = async {
@@ -133,14 +134,14 @@ pub(crate) async fn with_files(
             told(&copied, folder, history.commands_since(info.head)),
         )),
         Err(problem) => {
-            // It would be a session without files.
+            // Without its files, the session would be incomplete.
             let _ = sessions.delete(to).await;
             Err(problem)
         }
     }
 }
 
-/// Prints what was copied, and the missing or different parts.
+/// Returns messages about the copied, omitted and different files.
 fn told(copied: &ForkedFiles, folder: &Path, commands: usize) -> Vec<String> {
     let [files, bytes] = [copied.files, copied.bytes].map(grouped);
     let place = plain::word(&plain::whole(&folder.to_string_lossy()));

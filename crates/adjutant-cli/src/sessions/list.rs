@@ -1,4 +1,4 @@
-//! The list of sessions, and which of them was forked from which.
+//! Lists sessions and their forks.
 
 use std::iter::once;
 
@@ -22,9 +22,9 @@ use crate::{
     trouble, when,
 };
 
-/// The maximum number of characters of a question that a line shows.
+/// The maximum number of characters of a question in a line.
 const MAX_ASKED: usize = 60;
-/// The heads of the columns.
+/// The headers of the columns.
 const HEADS: [&str; 4] = ["NAME", "CHANGED (UTC)", "RECORDS", "ABOUT"];
 
 /// Lists sessions on standard output, and prints how to get the next page.
@@ -61,14 +61,14 @@ pub(crate) async fn list(args: &List) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// A session, and the run in it that has not ended.
+/// A session, and its unfinished run.
 pub(crate) struct Listed {
     info: LogInfo,
-    /// None if its log cannot be read.
+    /// `None` if its log cannot be read.
     open: Option<Option<OpenRun>>,
 }
 
-/// Looks at how each of these sessions was left.
+/// Reads the state of each of these sessions.
 pub(crate) async fn look(sessions: &Sessions, logs: Vec<LogInfo>) -> Vec<Listed> {
     let mut listed = Vec::with_capacity(logs.len());
     for info in logs {
@@ -77,7 +77,7 @@ pub(crate) async fn look(sessions: &Sessions, logs: Vec<LogInfo>) -> Vec<Listed>
                 info,
                 open: Some(open),
             }),
-            // It was deleted since.
+            // It was deleted in the meantime.
             Err(error) if error.kind == JournalErrorKind::Missing => {}
             Err(_) => listed.push(Listed { info, open: None }),
         }
@@ -104,7 +104,7 @@ fn options(args: &List) -> String {
     }
 }
 
-/// The mark of a page, as text that no shell and no terminal reads otherwise; `%` and two digits are a byte.
+/// Formats the cursor of a page as text that is safe in a shell and a terminal; `%` and two digits encode a byte.
 fn text_of(mark: &PageMark) -> String {
     let mut text = format!("{}:", mark.updated_ms);
     for byte in mark.log.0.bytes() {
@@ -135,7 +135,7 @@ fn mark(text: &str) -> Result<PageMark, Problem> {
     }
 }
 
-/// The text whose bytes are written so.
+/// Decodes such a text.
 fn decoded(text: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, behind @ ..] = rest {
@@ -178,7 +178,7 @@ fn json(Listed { info, open }: &Listed) -> String {
     plain::json_line(value)
 }
 
-/// Shape: part of the object of a session.
+/// Format: part of the object of a session.
 fn json_of(pause: &Pause) -> Value {
     let tool = pause.call.as_ref().map(|call| call.name.as_str());
     json!({ "pause": pause.id, "agent": pause.agent, "kind": pause.ask.kind, "tool": tool, "prompt": pause.ask.prompt })
@@ -247,7 +247,7 @@ fn about(Listed { info, open }: &Listed) -> String {
     plain::line(&parts.join(", "))
 }
 
-/// The reason of a pause, in a few words.
+/// Formats the reason of a pause in a few words.
 fn waits(pause: &Pause) -> String {
     let tool = pause.call.as_ref().map_or("", |call| call.name.as_str());
     let prompt = &pause.ask.prompt;

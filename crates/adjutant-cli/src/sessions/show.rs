@@ -1,4 +1,4 @@
-//! The messages and actions of a session, a page at a time, or as they come.
+//! Prints the messages and calls of a session, by page or as they are recorded.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ async fn follow(args: &Show, sessions: &Sessions, mut after: Seq) -> Result<Exit
             let mut shown = sessions.show(&info.log);
             while let Some(shown) = shown.next().await {
                 let shown = shown.map_err(|error| trouble::of_journal(&error))?;
-                // A partial reply is replaced with the reply, when it is complete.
+                // A partial reply is printed when it is complete.
                 let is_partial = info.is_owned && shown.kind == ShownKind::Heard;
                 if shown.seq > after
                     && shown.seq <= info.head
@@ -85,7 +85,7 @@ async fn follow(args: &Show, sessions: &Sessions, mut after: Seq) -> Result<Exit
     }
 }
 
-/// One thing, as lines.
+/// Formats one item as lines.
 fn text_of(args: &Show, shown: &TimelineItem) -> String {
     if args.json {
         return serde_json::to_string(shown)

@@ -1,4 +1,4 @@
-//! Messages to a session, no matter who works in it.
+//! Messages to a session, whichever process runs it.
 
 use std::time::Duration;
 
@@ -70,15 +70,15 @@ pub(crate) async fn tell(args: &Tell) -> Result<Exit, Problem> {
     }
 }
 
-/// A message that was posted to a session.
+/// A message in the inbox of a session.
 struct Posted {
     store: Store,
     log: LogId,
     /// The thread of the receiver; by default, the first agent's.
     thread: Option<ThreadId>,
-    /// The latest record before the post.
+    /// The latest record before the message was stored.
     after: Seq,
-    /// True if the session has a driver.
+    /// True if a process runs the session.
     is_heard: bool,
 }
 
@@ -121,7 +121,7 @@ async fn post(
 }
 
 impl Posted {
-    /// Waits for the first text after the message was placed; `None` if the run, or its program, ends before.
+    /// Waits for the first text after the message was recorded; `None` if the run, or its process, ends before.
     async fn answer(&self, content: &Entry) -> Result<Option<String>, Problem> {
         let (mut after, mut item, mut is_placed) = (self.after, None, false);
         loop {

@@ -1,4 +1,4 @@
-//! Checking, deleting, renaming and labelling sessions.
+//! Verifies, deletes, renames and labels sessions.
 
 use adjutant::agent::{JournalErrorKind, LogQuery, Sessions};
 
@@ -49,7 +49,7 @@ pub(crate) async fn verify(args: &Verify) -> Result<Exit, Problem> {
     }
 }
 
-/// Verifies a session, and prints the result; others can be valid if this one is not.
+/// Verifies a session, and prints the result; later sessions are verified even if this one is damaged.
 async fn check(sessions: &Sessions, name: &str) -> Result<Exit, Problem> {
     let shown = plain::line(name);
     match sessions.verify(&id(name)).await {
@@ -61,7 +61,7 @@ async fn check(sessions: &Sessions, name: &str) -> Result<Exit, Problem> {
             ))?;
             Ok(Exit::Finished)
         }
-        // It was deleted since it was listed.
+        // It was deleted after the listing.
         Err(error) if error.kind == JournalErrorKind::Missing => Ok(Exit::Finished),
         Err(error) => {
             let what = if error.kind == JournalErrorKind::Corrupt {
@@ -106,7 +106,7 @@ pub(crate) async fn delete(args: &Delete) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Asks at the terminal for confirmation.
+/// Asks for a confirmation on the terminal.
 fn consents(lines: &str) -> Result<bool, Problem> {
     if !consent::is_on_terminal() {
         let problem = Problem::new(
@@ -118,7 +118,7 @@ fn consents(lines: &str) -> Result<bool, Problem> {
     consent::answered(&format!("{lines}Delete for ever? [y/N] "))
 }
 
-/// Gives a session another name.
+/// Renames a session.
 pub(crate) async fn rename(args: &Rename) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let sessions = store.sessions();

@@ -1,4 +1,4 @@
-//! `adjutant undo`: files are put back as they were before an agent changed them.
+//! `adjutant undo`: restores files to their state before an agent changed them.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::{
     work::work,
 };
 
-/// Puts back what the agent of a session changed.
+/// Restores the files that the agent of a session changed.
 pub(crate) fn undo(args: &args::Undo) -> Result<Exit, Problem> {
     work(perform(args))
 }
@@ -40,7 +40,7 @@ async fn perform(args: &args::Undo) -> Result<Exit, Problem> {
         }
     };
     let directory = named::directory(&info)?.ok_or_else(|| {
-        // The author of an imported session would choose the files to change.
+        // Otherwise the author of an imported session would choose the files to change.
         Problem::new(
             Exit::Usage,
             format!("the session has no directory: {}", info.log),
@@ -82,7 +82,7 @@ pub(crate) async fn history(journal: &dyn Journal, log: &LogId) -> Result<FileHi
 /// Restores files to their state at a record, and returns the changed ones as messages.
 ///
 /// # Errors
-/// `Failed` if one was changed by others since: nothing is changed then.
+/// `Failed` if another program changed one since; nothing is changed then.
 pub(crate) fn restore(
     history: &FileHistory,
     store: &Store,

@@ -1,4 +1,4 @@
-//! Events of real runs, and what is shown of them.
+//! The output for events of real runs.
 
 use adjutant::{
     Agent,
@@ -27,7 +27,7 @@ fn tools() -> Tools {
         ))
 }
 
-/// Returns the lines that show a run with these replies; joined pieces of the answer stand between other lines.
+/// Returns the output of a run with these replies; adjacent chunks of the answer are joined.
 fn shown(show: Show, scripts: impl IntoIterator<Item = Script>) -> Vec<DisplayLine> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

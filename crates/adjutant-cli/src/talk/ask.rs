@@ -1,4 +1,4 @@
-//! What is asked in a conversation, and the answers that are typed in place.
+//! The questions of a conversation, and the answers that the user types.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -20,34 +20,34 @@ use crate::{
     waits::{self, MAX_ON_TERMINAL},
 };
 
-/// A question of a run, and where its answer goes.
+/// A question of a run, and the channel for its answer.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) pause: Arc<Pause>,
     pub(crate) answer: oneshot::Sender<Answer>,
 }
 
-/// The questions that are open, the first of them shown.
+/// The open questions; the first one is displayed.
 #[derive(Debug)]
 pub(crate) struct Questions {
     board: Arc<Board>,
     open: VecDeque<Question>,
-    /// False if the first one could not be shown whole, so that nobody may agree to it.
+    /// False if the first question could not be displayed completely; it cannot be approved then.
     is_whole: bool,
-    /// The number of the question that was shown last.
+    /// The number of the question that was displayed last.
     shown: u64,
-    /// The calls that were asked about in this run.
+    /// The calls that had a question in this run.
     calls: Vec<CallId>,
 }
 
-/// What a line was to the question that is shown.
+/// The meaning of a line for the displayed question.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Hearing {
-    /// An answer, and what is noteworthy about it.
+    /// An answer, and messages about it.
     Answered(Vec<String>),
-    /// No answer to it.
+    /// Not an answer.
     Other,
-    /// An answer that does not fit, for this reason.
+    /// An invalid answer, with the reason.
     Unfit(String),
 }
 
@@ -62,7 +62,7 @@ impl Questions {
         }
     }
 
-    /// Takes a question, and shows it unless another one is shown.
+    /// Adds a question, and displays it if it is the first one.
     pub(crate) fn push(&mut self, question: Question, paper: &mut Paper) {
         self.calls.extend(question.pause.call_id());
         self.open.push_back(question);
@@ -71,7 +71,7 @@ impl Questions {
         }
     }
 
-    /// Forgets the questions that nobody waits for any more, and shows the next one.
+    /// Removes questions whose run no longer waits, and displays the next one.
     pub(crate) fn sweep(&mut self, paper: &mut Paper) {
         let is_over = |question: &Question| question.answer.is_closed();
         if !self.open.iter().any(is_over) {
@@ -84,24 +84,25 @@ impl Questions {
         }
     }
 
-    /// True if this call was asked about in this run.
+    /// True if this call had a question in this run.
     pub(crate) fn was_asked(&self, call: CallId) -> bool {
         self.calls.contains(&call)
     }
 
-    /// True if nothing is asked.
+    /// True if there are no open questions.
     pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Forgets everything.
+    /// Removes all questions.
     pub(crate) fn clear(&mut self) {
         self.open.clear();
         self.calls.clear();
         self.board.ask(0, String::new());
     }
 
-    /// Takes a line as the answer to the question that was shown when it was begun, if that is still shown.
+    /// Processes a line as the answer to the question that was displayed when the line was started, if it is still
+    /// displayed.
     pub(crate) fn hear(
         &mut self,
         text: &str,
@@ -135,18 +136,18 @@ impl Questions {
             return Hearing::Unfit(error.to_string());
         }
         if edited {
-            // What is done is not what was shown.
+            // The executed call differs from the displayed one.
             self.calls.retain(|call| pause.call_id() != Some(*call));
         }
         if let Some(question) = self.open.pop_front() {
-            // A call that ended meanwhile needs no answer.
+            // A call that ended in the meantime needs no answer.
             let _ = question.answer.send(answer);
         }
         self.show(paper);
         Hearing::Answered(told)
     }
 
-    /// Shows the first question whole: what it would do, and how it is answered.
+    /// Displays the first question completely, with its effect and the possible answers.
     fn show(&mut self, paper: &mut Paper) {
         let Some(question) = self.open.front() else {
             return self.board.ask(0, String::new());
@@ -162,7 +163,7 @@ impl Questions {
         } else {
             String::new()
         };
-        // Why a rule asks; what it says besides is what the arguments say.
+        // The reason of a rule; the rest of its text repeats the arguments.
         let why = pause
             .ask
             .data
@@ -201,7 +202,7 @@ impl Questions {
                 about.len() + changed.len()
             ));
         }
-        // What is typed from here on may be an answer: the question is shown.
+        // From here on, typed text can be an answer, because the question is displayed.
         let args = call
             .filter(|_| pause.ask.kind == AskKind::Approval)
             .map(|call| plain::json_line(&*call.args).trim_end().to_owned());
@@ -233,7 +234,7 @@ pub(crate) fn offers(pause: &Pause) -> Vec<String> {
     always.chain(prefix).collect()
 }
 
-/// How a question of this kind is answered on a terminal.
+/// Describes how to answer a question of this kind on a terminal.
 pub(crate) fn how(kind: AskKind) -> &'static str {
     match kind {
         AskKind::Approval => "? y(es), n(o) and why, e(dit), a(lways)",
@@ -243,10 +244,10 @@ pub(crate) fn how(kind: AskKind) -> &'static str {
     }
 }
 
-/// Reads what was typed as an answer, or as arguments to use instead; none if it is something else.
+/// Parses typed text as an answer, or as edited arguments; `None` if it is neither.
 ///
 /// # Errors
-/// Why it is none that may be given.
+/// The reason why it is not a valid answer.
 pub(crate) fn read(
     pause: &Pause,
     text: &str,
@@ -305,7 +306,7 @@ pub(crate) fn lasting(pause: &Pause, hands: &Hands, lasting: Lasting) -> (Answer
             vec![told],
         );
     }
-    // Of a tool of a server nothing but its name matters to rules.
+    // Rules know only the names of a server's tools.
     let of_server = || {
         hands
             .servers

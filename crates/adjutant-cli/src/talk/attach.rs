@@ -11,12 +11,12 @@ use crate::{exit::Exit, problem::Problem};
 const MAX_BYTES: u64 = 32 * 1_024 * 1_024;
 /// The maximum number of images of a prompt.
 const MAX_IMAGES: usize = 20;
-/// The ends of the names of images.
+/// The file extensions of images.
 const ENDS: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
 /// Returns the message of a prompt: its text, followed by the images that it names. Paths are relative to `root`.
 ///
-/// An image that models cannot read becomes a text, which is reported to `note` too.
+/// An image that models cannot read is replaced by a text, which `note` also receives.
 ///
 /// # Errors
 /// `Usage` if an image cannot be read, or if there are too many.
@@ -69,7 +69,7 @@ pub(crate) fn message(
 fn read(file: &Path, path: &str) -> Result<Vec<u8>, Problem> {
     let wrong =
         |error| Problem::new(Exit::Usage, format!("cannot read the image: {path}")).cause(&error);
-    // A pipe would be waited for.
+    // A pipe would block.
     if !file.metadata().map_err(wrong)?.is_file() {
         return Err(Problem::new(
             Exit::Usage,

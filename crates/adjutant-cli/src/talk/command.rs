@@ -68,7 +68,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Reads a line; none if it is a prompt.
+    /// Parses a line; `None` if it is a prompt.
     ///
     /// # Errors
     /// The error, if it looks like a command but is invalid.

@@ -1,21 +1,22 @@
-//! The change of a call, in a few colored lines from its arguments, so that it can be judged in advance.
+//! The change of a call, as a few colored lines from its arguments, so that the user can judge it in advance.
 
 use adjutant::llm::CallResult;
 use serde_json::{Map, Value};
 
 use crate::{paper::style::Style, plain};
 
-/// The maximum number of lines of a change without a question.
+/// The maximum number of lines of a change outside of a question.
 const MAX_LINES: usize = 24;
 
-/// The change that a call would make, as lines that hold all of its arguments; none if it is no change of a text.
+/// Returns the change that a call would make, as lines that contain all of its arguments; `None` if it does not change
+/// a text.
 pub(crate) fn of_call(tool: &str, args: &str) -> Option<Vec<String>> {
     let args: Map<String, Value> = serde_json::from_str(args).ok()?;
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     let (shown, lines) = match tool {
         "edit_file" => {
             let (old, new) = (text("old_text")?, text("new_text")?);
-            // Only where it changes.
+            // Displayed only if it changes.
             let end = if old.ends_with('\n') == new.ends_with('\n') {
                 "\n"
             } else {
@@ -50,13 +51,13 @@ pub(crate) fn of_call(tool: &str, args: &str) -> Option<Vec<String>> {
     })
 }
 
-/// The change that a call has made, from its result.
+/// Returns the change that a call has made, from its result.
 pub(crate) fn of_result(result: &CallResult) -> Option<Vec<String>> {
     let diff = result.details.get("diff").and_then(Value::as_str)?;
     Some(signed("", diff)).filter(|_| !diff.is_empty())
 }
 
-/// The lines of a text, each behind a sign.
+/// Prefixes each line of a text with a sign.
 fn signed(sign: &str, text: &str) -> Vec<String> {
     let whole = text.strip_suffix('\n');
     let mut lines: Vec<String> = whole
@@ -71,7 +72,7 @@ fn signed(sign: &str, text: &str) -> Vec<String> {
     lines
 }
 
-/// Old and new lines; common lines at the start and end appear once.
+/// Returns old and new lines; common lines at the start and end appear once.
 fn changed(old: &[String], new: &[String]) -> Vec<String> {
     let same = |(one, other): &(&String, &String)| one[1..] == other[1..];
     let head = old.iter().zip(new).take_while(same).count();
@@ -99,12 +100,12 @@ fn changed(old: &[String], new: &[String]) -> Vec<String> {
     .concat()
 }
 
-/// The lines with colours, harmless, each with its line end; all of them, or so many that it stays short.
+/// Formats the lines with colors, sanitized, each with its line end; all of them, or a limited number.
 pub(crate) fn shown(lines: &[String], is_whole: bool, style: Style) -> String {
     let most = if is_whole { usize::MAX } else { MAX_LINES };
     let mut text = String::new();
     for line in lines.iter().take(most) {
-        // A tab steers nothing.
+        // Tabs are safe on a terminal.
         let safe: String = line
             .split('\t')
             .map(plain::whole)

@@ -1,4 +1,4 @@
-//! `/compact`: the conversation is compacted before the next request, on the user's request.
+//! `/compact`: compacts the conversation before the next request.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ use adjutant::{
 };
 use async_trait::async_trait;
 
-/// The number of tokens of the newest entries that stay.
+/// The number of tokens of the latest entries that are not compacted.
 const KEEP: u64 = 2_000;
 
 /// Compacts once for each request.

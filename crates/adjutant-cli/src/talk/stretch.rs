@@ -44,7 +44,7 @@ use crate::{
     trouble, waits,
 };
 
-/// The time between two looks at how long something takes.
+/// The interval of updates of the displayed duration.
 const TICK: Duration = Duration::from_millis(500);
 /// The number of sessions that are listed.
 const MAX_LISTED: usize = 20;
@@ -52,11 +52,11 @@ const MAX_LISTED: usize = 20;
 /// The next step after a stretch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The end.
+    /// Leave the conversation.
     Leave,
-    /// The same model, in a session that may be another one.
+    /// Continue with the same model, possibly in another session.
     Again,
-    /// This model.
+    /// Continue with this model.
     Model(String),
 }
 
@@ -99,7 +99,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         }
     }
 
-    /// Converses until something else follows.
+    /// Runs the conversation until the next step is known.
     pub(crate) async fn go(mut self) -> Next {
         if self.talk.left.take().is_some_and(|run| run.is_open()) {
             self.screen

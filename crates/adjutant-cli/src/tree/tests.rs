@@ -1,11 +1,11 @@
-//! Tests of the drawing of agents at work.
+//! Tests of the drawing of running agents.
 
 use adjutant::{agent::Seq, llm::ThreadId, tools::Identity};
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Someone at this depth below the first.
+/// Returns an agent at this depth below the first one.
 fn who(name: &str, depth: u16) -> Identity {
     let mut who = Identity::root(ThreadId::from(name), name, name);
     who.depth = depth;

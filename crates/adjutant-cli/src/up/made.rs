@@ -1,4 +1,4 @@
-//! The agents of a directory, made of its manifests.
+//! Creates the agents of a directory from its manifests.
 
 use std::{
     collections::BTreeMap,
@@ -25,12 +25,12 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// The ending of the names of further manifests.
+/// The suffix of the names of further manifests.
 const MORE: &str = ".agent.yaml";
-/// The depth to which directories are searched.
+/// The maximum depth for counting files.
 const MAX_DEPTH: usize = 32;
 
-/// The manifests of a directory: the one, then the further ones by their names.
+/// Returns the manifests of a directory: the main one, then the further ones by name.
 ///
 /// # Errors
 /// `Usage` if there is no such directory.
@@ -57,10 +57,9 @@ pub(crate) fn manifests(directory: &Path) -> Result<Vec<PathBuf>, Problem> {
         .collect())
 }
 
-/// Creates the missing agents, which should run. Existing ones with changes are updated, or created again if
-/// requested.
+/// Creates missing agents, which should run. Existing agents with changes are updated, or created again if requested.
 ///
-/// Their permissions, and the permissions of existing ones that will run, are confirmed before anything is created.
+/// The permissions of new agents, and of existing ones that will run, are confirmed before anything is created.
 pub(super) async fn make(
     args: &Up,
     place: &AgentFolder,
@@ -82,7 +81,7 @@ pub(super) async fn make(
     let (mut made, mut updated) = (Vec::new(), Vec::new());
     let mut names = BTreeMap::new();
     for file in files {
-        // Its next version is read before its manifest: a concurrent change has then read a newer one.
+        // The next version is read before its manifest, so that a concurrent change is detected as newer.
         let next: BTreeMap<_, _> = there
             .iter()
             .map(|entry| (&entry.name, update::next(entry)))
@@ -159,7 +158,7 @@ pub(super) async fn make(
     Ok(())
 }
 
-/// The problem of two manifests with the same name, so that the choice would be ambiguous.
+/// Returns the problem that two manifests have the same name.
 fn of_one_name(name: &str, one: &Path, other: &Path) -> Problem {
     let text = format!(
         "two manifests describe the agent {name}: {} and {}",
@@ -187,7 +186,7 @@ async fn renew(
         Ok(changes) if changes.is_empty() => {}
         Ok(changes) => {
             update::show(entry, &changes, |line| screen.tell(line));
-            // An agent left running by another operator: it is restarted with the update.
+            // Another operator left the agent running: it is restarted with the update.
             if place
                 .home
                 .desired(entry.id)
@@ -238,7 +237,7 @@ fn agreed(args: &Up, place: &AgentFolder, gone: &[&Entry], screen: &Screen) -> R
     )))
 }
 
-/// The number of bytes of the files of a directory.
+/// Counts the bytes of the files of a directory.
 fn bytes(folder: &Path, depth: usize) -> u64 {
     if depth > MAX_DEPTH {
         return 0;

@@ -1,4 +1,4 @@
-//! The output of a supervisor, for people and programs: a table that changes on a terminal, lines otherwise, or JSON.
+//! The output of a supervisor, for people and programs: a live table on a terminal, lines otherwise, or JSON.
 
 use adjutant::runtime::{
     Goal,
@@ -15,10 +15,10 @@ use crate::{
 /// The maximum number of agents that are drawn at a time.
 const MAX_DRAWN: usize = 20;
 
-/// Shows what happens until the supervisor has ended.
+/// Prints notices until the supervisor has ended.
 ///
 /// # Errors
-/// If standard output cannot be written to.
+/// If standard output is not writable.
 pub(super) async fn show(
     mut notices: Notices,
     mut table: Table,
@@ -44,7 +44,7 @@ pub(super) async fn show(
                 if !changed {
                     return Ok(());
                 }
-                // Nothing is written to standard output here.
+                // It writes nothing to standard output.
                 let _ = screen.show(&DisplayLine::Agents(rows(&table.rows())));
             }
         }
@@ -94,7 +94,7 @@ fn rows(rows: &[AgentRow]) -> Vec<String> {
     let up = rows.iter().filter(|row| row.status.is_up()).count();
     let mut lines = vec![format!("{up} of {} agents ready; Ctrl-C ends", rows.len())];
     let mut drawn: Vec<&AgentRow> = rows.iter().collect();
-    // Agents that are in trouble or on their way come first.
+    // Agents with errors or in transition come first.
     drawn.sort_by_key(|row| (row.status.is_up(), row.goal != Goal::Running));
     let width = drawn
         .iter()

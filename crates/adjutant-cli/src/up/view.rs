@@ -1,4 +1,4 @@
-//! `adjutant view`: the page that shows sessions, in a browser of this machine.
+//! `adjutant view`: serves the web UI for sessions, in a browser of this machine.
 
 use std::{
     env, fs,
@@ -38,14 +38,14 @@ use crate::{
 
 /// The name of the store in the view.
 const STORE: &str = "store";
-/// The time that a browser has to read the file that leads it to the page.
+/// The time for a browser to read the file that redirects it to the web UI.
 const OPENS_WITHIN: Duration = Duration::from_secs(10);
 
-/// A page that leads a browser to another one. The address is in a file that only the user can read: the arguments of a
-/// program can be read by everybody.
+/// A file that redirects a browser to the web UI. Only the user can read the file; the arguments of a process are
+/// visible to all users.
 struct Opener(PathBuf);
 
-/// Serves the page over the sessions of a store, until Ctrl-C.
+/// Serves the web UI for the sessions of a store, until Ctrl-C.
 pub(crate) fn view(args: &args::ViewPage) -> Result<Exit, Problem> {
     work(perform(args))
 }
@@ -76,7 +76,7 @@ async fn perform(args: &args::ViewPage) -> Result<Exit, Problem> {
     })
 }
 
-/// Shows where `adjutant up` serves the page.
+/// Prints the address at which `adjutant up` serves the web UI.
 async fn agents(args: &args::ViewPage) -> Result<Exit, Problem> {
     let place = AgentFolder::of(&args.homed, &args.directory);
     let up = || place.command("up");
@@ -84,7 +84,7 @@ async fn agents(args: &args::ViewPage) -> Result<Exit, Problem> {
         .map_err(|error| of_runtime(&error).hint(format!("`{}` first", up())))?;
     let there = ControlClient::new(file.address, file.token.as_str())
         .map_err(|error| of_runtime(&error))?;
-    // It may have ended since.
+    // It may have ended in the meantime.
     there
         .agents()
         .await
@@ -99,7 +99,7 @@ async fn agents(args: &args::ViewPage) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// Prints the address of the page, and opens it for a user at a terminal.
+/// Prints the address of the web UI, and opens it for a user at a terminal.
 fn shown(url: &str, no_open: bool) -> Result<Option<Opener>, Problem> {
     write(&format!("{url}\n"))?;
     Ok((!no_open && io::stdout().is_terminal())
@@ -107,7 +107,7 @@ fn shown(url: &str, no_open: bool) -> Result<Option<Opener>, Problem> {
         .flatten())
 }
 
-/// The sessions of a store, with the files of those with a local directory.
+/// Returns the sessions of a store; files can be restored in sessions with a local directory.
 pub(crate) fn prompter(store: &Store) -> StoredPrompter {
     let prompter = match store.opened().due_work() {
         Ok(due) => StoredPrompter::of_workers(due),
@@ -165,7 +165,7 @@ impl Opener {
 
 impl Drop for Opener {
     fn drop(&mut self) {
-        // The directory of temporary files is emptied in any case.
+        // The system also cleans its directory of temporary files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
