@@ -20,16 +20,16 @@ pub use logs::{LogLimits, LogLines, Logs};
 #[cfg(feature = "http")]
 pub use process::{Launcher, Process, ProcessOptions};
 
-/// The consequence of a change to the program that agents run in, since an agent was made.
+/// The consequence if the program that agents run in has changed since an agent was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostChange {
     /// The agent does not start: it fails with `config`.
     Refuse,
-    /// It starts, and its provenance records the new one.
+    /// It starts, and its provenance records the new program.
     Accept,
 }
 
-/// The default time that an agent or its process can take to end.
+/// The default grace period of an agent or its process.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Returns the value of an environment variable; called again at every start.
@@ -38,32 +38,32 @@ pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// Creates agents, finds existing ones, and removes them.
 #[async_trait]
 pub trait Backend: Send + Sync {
-    /// Writes an agent down; nothing is made or started yet.
+    /// Records an agent; its workspace is not created and nothing is started yet.
     ///
     /// # Errors
-    /// `Exists` if there is one of this id or name, `Storage` if it cannot be written.
+    /// `Exists` if an agent has this id or name, `Storage` if the files cannot be written.
     async fn create(&self, id: Uuid, resolved: Resolved) -> Result<Arc<dyn Instance>, Error>;
 
-    /// Finds the agents that were made before: address, logs and status, and whether they run.
+    /// Finds the recorded agents: their address, logs and status, and whether they run.
     ///
-    /// It adopts the running ones, cleans up after the dead ones, and finishes interrupted removals; its caller must
-    /// therefore be the operator of the directory. Instances that were found before are returned unchanged.
+    /// It adopts running agents, cleans up after dead ones, and finishes interrupted removals. Its caller must
+    /// therefore be the operator of the directory. Known instances are returned unchanged.
     ///
     /// # Errors
-    /// `Storage` if the directory cannot be read. Errors of single agents are returned next to the others.
+    /// `Storage` if the directory cannot be read. Errors of single agents are returned separately.
     async fn load(&self) -> Result<Loaded, Error>;
 
     /// Stops and removes every agent.
     async fn destroy(&self) -> Result<(), Error>;
 }
 
-/// Agents that were found.
+/// The agents that were found.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// The usable ones, sorted by name.
+    /// The usable agents, sorted by name.
     pub instances: Vec<Arc<dyn Instance>>,
-    /// The problems of the others, one each.
+    /// The errors of the other agents, one each.
     pub problems: Vec<Error>,
 }
 
@@ -81,13 +81,13 @@ impl fmt::Debug for Loaded {
     }
 }
 
-/// One agent: its life from the first line of its manifest to the last file that it left.
+/// The lifecycle of one agent.
 ///
-/// The operation continues when a future of these is dropped. When the last handle of an instance is dropped, an
-/// agent in this process ends, and one in a separate process lives on, and is found by `load`.
+/// Operations continue when their futures are dropped. When the last handle of an instance is dropped, an agent in this
+/// process ends. An agent in a separate process continues, and is found by `load`.
 #[async_trait]
 pub trait Instance: Send + Sync {
-    /// Its id.
+    /// Returns its id.
     fn id(&self) -> Uuid;
 
     /// Returns its name.
@@ -96,7 +96,7 @@ pub trait Instance: Send + Sync {
     /// Returns the configuration that runs, or will run.
     fn resolved(&self) -> Arc<Resolved>;
 
-    /// Its directory.
+    /// Returns its directory.
     fn workspace(&self) -> Workspace;
 
     /// Returns its current status.
@@ -105,13 +105,13 @@ pub trait Instance: Send + Sync {
     /// Watches its status.
     fn watch(&self) -> crate::StatusWatch;
 
-    /// Returns its current or last address. A change is reported to watchers, and stored in `status.json`.
+    /// Returns its current or last address. Changes are reported to watchers, and stored in `status.json`.
     fn address(&self) -> Option<SocketAddr>;
 
-    /// Returns the logs: the output of its process on standard output and standard error.
+    /// Returns its logs: standard output and standard error of its process.
     fn logs(&self) -> Logs;
 
-    /// Makes its workspace. It is made once; calls at the same time wait for one another, and only success is kept.
+    /// Creates its workspace once. Concurrent calls wait for each other, and only success is stored.
     ///
     /// # Errors
     /// `Pull` if a file is missing or does not match its recorded digest, `Init` or `Storage` if the workspace could
@@ -119,41 +119,40 @@ pub trait Instance: Send + Sync {
     async fn prepare(&self) -> Result<(), Error>;
 
     /// Prepares it again from another manifest with the same name, and keeps sessions, memories, boards, notes and the
-    /// content of its working directory. A running one is stopped and started with it; if that start fails, the
-    /// previous version runs again.
+    /// content of its working directory. A running agent is stopped and started with the update; if that start fails,
+    /// the previous version is started again.
     ///
     /// # Errors
-    /// `Invalid` if the name is another one, `Init` if the start failed; as `prepare`, and nothing has changed then.
+    /// `Invalid` if the name differs, `Init` if the start failed; like `prepare`, and nothing has changed then.
     async fn update(&self, resolved: Resolved) -> Result<Changes, Error>;
 
-    /// Prepares it if necessary, starts it, and waits for its end. A requested end is not an error.
+    /// Prepares it if necessary, starts it, and waits for its end. A requested stop is not an error.
     ///
     /// # Errors
-    /// `Conflict` if it runs already or was removed; else why it failed.
+    /// `Conflict` if it is running or was removed; else the reason of its failure.
     async fn run(&self) -> Result<(), Error>;
 
-    /// Starts it again in the existing workspace, with credentials that are read again, and returns when it is ready.
+    /// Restarts it in the existing workspace, with credentials that are read again, and returns when it is ready.
     ///
     /// # Errors
-    /// As `run`; `Closed` if it was stopped before it was ready.
+    /// Like `run`; `Closed` if it was stopped before it was ready.
     async fn start(&self) -> Result<(), Error>;
 
-    /// Requests it to end, waits for the grace period, then kills its process group. Without anything to do it
-    /// succeeds.
+    /// Asks it to stop, waits for the grace period, then kills its process group. Succeeds if it is not running.
     ///
     /// # Errors
-    /// `Busy` if another process prepares or starts it.
+    /// `Busy` if another process is preparing or starting it.
     async fn stop(&self) -> Result<(), Error>;
 
-    /// Stops it, and deletes all of its files. An interrupted removal is finished by calling it again.
+    /// Stops it, and deletes all of its files. Calling it again finishes an interrupted removal.
     ///
     /// # Errors
-    /// `Storage` if something could not be deleted: it stays `removing`.
+    /// `Storage` if a file could not be deleted; the agent stays `removing`.
     async fn remove(&self) -> Result<(), Error>;
 
-    /// Returns the handle for requests to it, while it is ready or works.
+    /// Returns the handle for requests to it, while it is ready or working.
     ///
     /// # Errors
-    /// `Conflict` if it does not run.
+    /// `Conflict` if it is not running.
     async fn prompter(&self) -> Result<Arc<dyn Prompter>, Error>;
 }

@@ -1,8 +1,8 @@
-//! An agent in one file, with its definition and its data, for another directory or machine. It contains no secret,
-//! process, log or address, and no original paths except required ones.
+//! An agent in one file, with its definition and its data, for another directory or machine. It contains no secrets,
+//! processes, logs or addresses, and no original paths except required ones.
 //!
-//! Its context, skills, data and working directory are included, and so are programs of tools next to its manifest.
-//! Other programs are looked up at the destination, and their digest is recorded there unless the manifest has one.
+//! It includes context, skills, data and the working directory, and programs of tools next to the manifest. Other
+//! programs are looked up at the destination, and their digest is recorded there unless the manifest has one.
 //!
 //! | part | what it is |
 //! |---|---|
@@ -26,31 +26,31 @@ use crate::workspace::TOOLS;
 pub use read::{Import, ImportOptions, import, inspect};
 pub use write::{ExportOptions, Exported, export};
 
-/// The version of the format that is written, and the newest that is read.
+/// The version of the format that is written, and the latest that is read.
 const VERSION: u32 = 1;
-/// The text that files of the format begin with.
+/// The first text of a file.
 const MAGIC: &str = "adjutant-agent ";
 /// The text before the digest.
 const DIGEST: &str = "sha256 ";
-/// The length of the last line: the word, 64 digits, the end of the line.
+/// The length of the last line: the prefix, 64 digits and a line feed.
 const DIGEST_LINE: u64 = 7 + 64 + 1;
-/// The longest list of files, in bytes, and how many it may name.
+/// The maximum size of the list of files in bytes, and the maximum number of files in it.
 const MAX_LIST: u64 = 32 << 20;
 const MAX_FILES: usize = 100_000;
-/// The files that make up an agent, directly in its directory.
+/// The files of an agent directly in its directory.
 const OWN_FILES: [&str; 2] = ["agent.json", "prepared.json"];
-/// The directories whose files go along.
+/// The exported directories.
 const FOLDERS: [&str; 5] = ["context", "skills", STATE, TOOLS, "work"];
 /// The directory of sessions, memories, boards and notes.
 const STATE: &str = "state";
 
-/// The second line.
+/// The list of files, in the second line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
     /// The name of the agent when it was exported.
     agent: Arc<str>,
-    /// Its id where it was exported.
+    /// Its original id.
     id: Uuid,
     files: Vec<ListedFile>,
 }
@@ -59,11 +59,11 @@ struct List {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListedFile {
-    /// Its path in the directory, with `/` between the parts.
+    /// Its path in the directory, with `/` as the separator.
     path: String,
     /// Its size in bytes.
     size: u64,
-    /// True if it may be executed.
+    /// True if it is executable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     executable: bool,
 }

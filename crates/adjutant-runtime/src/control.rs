@@ -31,11 +31,11 @@ const FILE: &str = "control.json";
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ControlFile {
-    /// Its process.
+    /// The id of the process.
     pub pid: u32,
-    /// The address that it listens on.
+    /// The address of the control plane.
     pub address: SocketAddr,
-    /// The token that a caller must show: another one at each start.
+    /// The required token; each start creates a new one.
     pub token: String,
 }
 
@@ -46,7 +46,7 @@ pub struct ControlPlane {
     page: &'static [PageFile],
 }
 
-/// A caller of a control plane. Cheap to clone.
+/// A client of a control plane. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ControlClient(Client);
 
@@ -61,7 +61,7 @@ struct ControlSite {
 enum ServedAgents {
     /// A supervisor's agents, which can change.
     Supervised(Table),
-    /// Given ones, which are ready.
+    /// A fixed list of agents, which are ready.
     Given(Arc<[(AgentRow, Arc<dyn Prompter>)]>),
 }
 
@@ -72,21 +72,21 @@ struct AgentList {
 }
 
 impl ControlFile {
-    /// Reads where the control plane of a directory of agents listens, or listened last.
+    /// Reads the current or last address of the control plane for a directory of agents.
     ///
     /// # Errors
-    /// `Missing` if there was none, `Storage` if it cannot be read.
+    /// `Missing` if it never ran, `Storage` if the file cannot be read.
     pub fn read(home: &Home) -> Result<Self, Error> {
         files::read_json(&home.root().join(FILE))
     }
 }
 
 impl ControlPlane {
-    /// Listens for clients of a supervisor's agents, on the last port if it is free, and writes the address to
-    /// `control.json`. Nothing is answered before [`serve`](ControlPlane::serve).
+    /// Listens for clients of a supervisor's agents, on the previous port if it is free, and writes the address to
+    /// `control.json`. Requests are answered after [`serve`](ControlPlane::serve) is called.
     ///
     /// # Errors
-    /// `Init` if no port can be had, `Storage` if the file cannot be written.
+    /// `Init` if it cannot listen on any port, `Storage` if the file cannot be written.
     pub async fn bind(home: &Home, table: Table) -> Result<Self, Error> {
         let former = ControlFile::read(home).map_or(0, |former| former.address.port());
         let door = Door::bind(former, None).await?;
@@ -103,10 +103,10 @@ impl ControlPlane {
         })
     }
 
-    /// Listens for callers of these agents, each by its name, on this port if it is free. Nothing is written down.
+    /// Listens for clients of these named agents, on this port if it is free. Writes no file.
     ///
     /// # Errors
-    /// `Init` if no port can be had.
+    /// `Init` if it cannot listen on any port.
     pub async fn of(agents: Vec<(Arc<str>, Arc<dyn Prompter>)>, port: u16) -> Result<Self, Error> {
         let row = |agent| AgentRow {
             agent,
@@ -129,24 +129,24 @@ impl ControlPlane {
         })
     }
 
-    /// Also serves these files as a page: at `/`, and below `/app/`. A browser sends the token once, and has a cookie
-    /// from then on.
+    /// Also serves these files as a web UI: at `/`, and below `/app/`. A browser sends the token once, and receives a
+    /// cookie.
     #[must_use]
     pub fn page(self, page: &'static [PageFile]) -> Self {
         Self { page, ..self }
     }
 
-    /// Returns the address that it listens on.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.door.address
     }
 
-    /// Returns the token that a caller must show.
+    /// Returns the required token.
     pub fn token(&self) -> &str {
         &self.door.token
     }
 
-    /// Serves until this ends.
+    /// Serves until `ended` completes.
     pub async fn serve(self, ended: impl Future<Output = ()> + Send) {
         let Self {
             door,
@@ -207,7 +207,7 @@ impl ServedAgents {
         }
     }
 
-    /// Waits until a row is another one; false if none will be.
+    /// Waits until a row changes; false if no row can change.
     async fn changed(&mut self) -> bool {
         match self {
             Self::Supervised(table) => table.changed().await,
@@ -247,7 +247,7 @@ async fn agent(
     Ok(Json(row.ok_or_else(|| missing(&name))?.clone()))
 }
 
-/// A session as one file, with the page in it.
+/// Returns a session as one HTML file with the web UI.
 async fn export(
     State(site): State<Arc<ControlSite>>,
     whom: Whom,
@@ -270,8 +270,8 @@ async fn export(
     Ok(http::export(site.page, &whom.prompter, &session).await?)
 }
 
-/// Every agent at first, then each one with a changed row; a missing one is reported as `removed`. A slow reader
-/// misses intermediate rows, never the last one.
+/// Emits every agent, then each changed row; a deleted agent is emitted as `removed`. A slow reader misses intermediate
+/// rows, never the last one.
 fn news(table: ServedAgents) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let told: BTreeMap<Uuid, AgentRow> = BTreeMap::new();
     let changes = stream::unfold(Some((table, told, true)), |state| async move {
@@ -303,15 +303,15 @@ fn news(table: ServedAgents) -> impl Stream<Item = Result<Event, Infallible>> + 
 }
 
 impl ControlClient {
-    /// A caller of the control plane that listens there.
+    /// Creates a client for the control plane at this address.
     ///
     /// # Errors
-    /// `Config` if no client can be made.
+    /// `Config` if the HTTP client cannot be created.
     pub fn new(address: SocketAddr, token: impl Into<Arc<str>>) -> Result<Self, Error> {
         Ok(Self(Client::new(address, token)?))
     }
 
-    /// Returns the agents, sorted by their names.
+    /// Returns the agents, sorted by name.
     ///
     /// # Errors
     /// `Denied` if the token is wrong, `Connection` if the server cannot be reached.
@@ -319,10 +319,10 @@ impl ControlClient {
         Ok(self.0.get::<AgentList>("/agents", &[]).await?.agents)
     }
 
-    /// Watches the agents: every one at once, then each that has changed.
+    /// Watches the agents: first every agent, then each change.
     ///
     /// # Errors
-    /// As [`agents`](ControlClient::agents).
+    /// Like [`agents`](ControlClient::agents).
     pub async fn watch(&self) -> Result<ItemStream<AgentRow>, Error> {
         self.0.follow("/agents", &[]).await
     }
@@ -344,7 +344,7 @@ impl ControlClient {
 }
 
 impl fmt::Debug for ControlFile {
-    /// The token is a secret.
+    /// Omits the token, which is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ControlFile")
             .field("pid", &self.pid)

@@ -1,4 +1,4 @@
-//! Credentials: values of the environment that a model or a store needs. They are never printed, kept or passed to tools.
+//! Credentials: environment variables that a model or a store needs. They are never printed, stored or passed to tools.
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
@@ -10,10 +10,10 @@ pub struct Credentials {
     values: BTreeMap<String, String>,
 }
 
-/// The variable that names the directory of the tokens of servers.
+/// The variable that names the directory with the tokens of servers.
 pub(crate) const MCP_TOKENS: &str = "ADJUTANT_MCP_TOKENS";
 
-/// The directory of the tokens of `adjutant mcp login`: the variable's, or one in the user's state directory.
+/// Returns the directory with the tokens of `adjutant mcp login`: the variable's, or one in the user's state directory.
 pub(crate) fn tokens_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<String> {
     let of = |name: &str| lookup(name).filter(|path| Path::new(path).is_absolute());
     let state = || of("XDG_STATE_HOME").or_else(|| Some(format!("{}/.local/state", of("HOME")?)));
@@ -21,14 +21,14 @@ pub(crate) fn tokens_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<S
 }
 
 impl Credentials {
-    /// None.
+    /// Returns no credentials.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The credentials that an agent needs and that are set; missing ones are reported when they are used.
+    /// Returns the credentials that an agent needs and that are set; missing ones are reported on use.
     ///
-    /// Its needs are derived from its manifest alone, never from the list in a file next to it.
+    /// The needs are derived from the manifest only, never from the list in a file next to it.
     pub fn of(resolved: &Resolved, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let needs = manifest::needs(&resolved.manifest);
         let found = needs
@@ -50,19 +50,19 @@ impl Credentials {
         Self { values }
     }
 
-    /// Adds one.
+    /// Adds a credential.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.values.insert(name.into(), value.into());
         self
     }
 
-    /// The value of one.
+    /// Returns a value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
     }
 
-    /// The value of a required one.
+    /// Returns a required value.
     ///
     /// # Errors
     /// `Model` if it is missing; the message names the variable.
@@ -71,7 +71,7 @@ impl Credentials {
             .ok_or_else(|| Error::new(ErrorKind::Model, format!("the variable {name} is not set")))
     }
 
-    /// All of them, for the environment of the one process that needs them.
+    /// Returns all of them, for the environment of the process that needs them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.values
             .iter()
@@ -80,7 +80,7 @@ impl Credentials {
 }
 
 impl fmt::Debug for Credentials {
-    /// Contains only the names.
+    /// Prints only the names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.values.keys()).finish()
     }

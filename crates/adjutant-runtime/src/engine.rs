@@ -1,5 +1,4 @@
-//! The engine: from a resolved manifest to a running tree of agents. It is independent of processes, statuses and
-//! HTTP.
+//! The engine: builds a running tree of agents from a resolved manifest, without processes, statuses or HTTP.
 
 mod access;
 mod agent;
@@ -39,9 +38,9 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The directory beside a manifest that its engine works in.
+/// The directory next to a manifest in which its engine works.
 const BESIDE: &str = ".adjutant";
-/// The session of a prompt that names none, if the manifest names none.
+/// The default session, if the manifest sets none.
 const SESSION: &str = "main";
 
 /// A running tree of agents from a manifest, in this process.
@@ -66,7 +65,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The engine of a manifest, with the credentials of the environment; it works in `.adjutant` beside the file.
+    /// Builds the engine of a manifest with the credentials of the environment; it works in `.adjutant` next to the
+    /// file.
     ///
     /// # Errors
     /// `Manifest` if the file is invalid, and the errors of [`EngineBuilder::build`].
@@ -94,7 +94,7 @@ impl Engine {
             .await
     }
 
-    /// An engine for a resolved manifest, without credentials, in a temporary directory.
+    /// Creates a builder for a resolved manifest, without credentials, in a temporary directory.
     pub fn builder(resolved: Resolved) -> EngineBuilder {
         EngineBuilder::new(resolved)
     }
@@ -109,7 +109,7 @@ impl Engine {
         &self.workspace
     }
 
-    /// The agents of a session. While a session is active, it is the same handle.
+    /// Returns the agents of a session. While a session is active, the same handle is returned.
     ///
     /// # Errors
     /// `Invalid` if the name is invalid.
@@ -117,7 +117,8 @@ impl Engine {
         (self.prompter.asked().lead)(session)
     }
 
-    /// The agent of a session in which one was ordered `on: fleet`; `None` if the session is no such child.
+    /// Returns the agent of a child session that was created with `on: fleet`; `None` if the session is not such a
+    /// child.
     ///
     /// # Errors
     /// `Config` if the manifest has no such agent.
@@ -125,7 +126,7 @@ impl Engine {
         self.agents.child(info)
     }
 
-    /// The model of the agent that is spoken to, for objects by a schema.
+    /// Returns the model of the prompted agent, for objects with a schema.
     pub fn model(&self) -> Arc<dyn Model> {
         Arc::clone(&self.prompter.asked().model)
     }
@@ -135,28 +136,28 @@ impl Engine {
         self.prompter.asked().options.clone()
     }
 
-    /// The tools of the first agent, for other callers: with its rules, and without denied ones.
+    /// Returns the tools of the first agent for other callers: with its rules, and without denied tools.
     pub fn tools(&self) -> Arc<dyn Toolbox> {
         Arc::clone(&self.tools)
     }
 
-    /// The sessions.
+    /// Returns the sessions.
     pub fn sessions(&self) -> Sessions {
         self.prompter.asked().sessions.clone()
     }
 
-    /// Returns the handle for requests to it. The handle is shared: the engine lasts as long as any of them.
+    /// Returns the handle for requests to it. The engine lives as long as any clone of the handle.
     pub fn prompter(&self) -> LocalPrompter {
         self.prompter.clone()
     }
 
-    /// The session of a prompt that names none.
+    /// Returns the session of a prompt that names none.
     pub fn default_session(&self) -> &str {
         &self.prompter.asked().default_session
     }
 }
 
-/// The agent that prompts go to.
+/// Returns the agent that receives prompts.
 ///
 /// # Errors
 /// `Config` if there is no agent with that name.

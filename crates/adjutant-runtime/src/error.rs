@@ -1,4 +1,4 @@
-//! The one error of this crate.
+//! The error type of this crate.
 
 use std::{fmt, sync::Arc};
 
@@ -6,7 +6,7 @@ use adjutant_llm::Cause;
 
 use crate::wants::Wants;
 
-/// The reason why something of an agent's life could not be done.
+/// An error of an agent's lifecycle.
 #[derive(Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -20,43 +20,43 @@ pub struct Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A manifest is wrong: its message names file, line and column.
+    /// The manifest is invalid: the message contains file, line and column.
     Manifest,
-    /// The request cannot be met: an argument is not as it must be.
+    /// An argument of the request is invalid.
     Invalid,
-    /// There is no such thing.
+    /// The named object does not exist.
     Missing,
-    /// There is one of that name already.
+    /// An object with that name exists already.
     Exists,
-    /// The agent is in a state that does not allow it.
+    /// The state of the agent does not permit the operation.
     Conflict,
-    /// It is in use by another operator or process.
+    /// Another operator or process uses it.
     Busy,
-    /// A workspace could not be made.
+    /// A workspace could not be created.
     Init,
     /// An artifact does not match its recorded digest: a binary or a file was changed, or is missing.
     Pull,
-    /// A model, or the key for it, cannot be had.
+    /// A model or its key is not available.
     Model,
-    /// The agent to run differs from the recorded one.
+    /// The agent to run differs from the recorded one, or its configuration is invalid.
     Config,
-    /// It did not become ready in time.
+    /// The agent did not become ready in time.
     Readiness,
     /// The process ended without a request.
     Crashed,
-    /// The process was killed during its start, so nothing is known about the new version.
+    /// The process was killed during its start, so the new version is neither confirmed nor rejected.
     Killed,
-    /// The process is there, and does not answer.
+    /// The process exists but does not answer.
     Frozen,
     /// The token is wrong.
     Denied,
-    /// It requests permissions that are not trusted: `wants` lists them.
+    /// The agent requests untrusted permissions; `wants` lists them.
     Untrusted,
-    /// It took longer than it may.
+    /// The operation timed out.
     TimedOut,
-    /// It was stopped, or has ended.
+    /// The agent was stopped, or has ended.
     Closed,
-    /// A limit of number or size is reached.
+    /// A limit of number or size was reached.
     Full,
     /// A file or a disk could not be used.
     Storage,
@@ -77,14 +77,14 @@ impl Error {
         }
     }
 
-    /// Sets the error that lies behind it.
+    /// Sets the error that caused it.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Sets what lies behind an error whose words this one has.
+    /// Sets the cause of an error whose message is already included.
     pub(crate) fn behind(self, error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self {
             source: Cause::behind(error),
@@ -97,7 +97,7 @@ impl Error {
         self
     }
 
-    /// All that was wanted, if that is why it was refused.
+    /// Returns the requested permissions, if they are the reason of the error.
     pub fn wants(&self) -> Option<&Wants> {
         self.wants.as_deref()
     }

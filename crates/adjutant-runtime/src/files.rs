@@ -1,4 +1,4 @@
-//! Files of agents: written whole or not at all, read up to a cap, private to their owner.
+//! Files of agents: written atomically, read up to a maximum size, private to their owner.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use crate::error::{Error, ErrorKind};
 
-/// The maximum number of bytes of a file of JSON that is read.
+/// The maximum size of a JSON file, in bytes.
 pub(crate) const MAX_JSON: u64 = 64 << 20;
 
-/// The degree of certainty that a file is on the disk.
+/// The durability of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sync {
     /// It survives a crash of the machine.
@@ -25,12 +25,12 @@ pub(crate) enum Sync {
     Program,
 }
 
-/// Makes a directory and those above it that only their owner can enter.
+/// Creates a directory and its parents, private to their owner.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
     adjutant_llm::private::folder(path).map_err(|error| storage("make the folder", path, error))
 }
 
-/// Writes JSON: into a file beside it that only its owner can read, then by a rename, so that a reader sees the old or the new.
+/// Writes JSON to a private temporary file and renames it, so that a reader sees the old or the new content.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize, sync: Sync) -> Result<(), Error> {
     let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| {
         Error::new(
@@ -43,7 +43,7 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize, sync: Sync) -> Res
     write_bytes(path, &bytes, sync)
 }
 
-/// Writes a file as `write_json` does.
+/// Writes a file like `write_json`.
 pub(crate) fn write_bytes(path: &Path, bytes: &[u8], sync: Sync) -> Result<(), Error> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let beside = folder.join(format!(".{}.new", Uuid::new_v4().simple()));
@@ -69,7 +69,7 @@ fn write_new(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
     }
 }
 
-/// Makes the names in a directory survive a crash of the machine.
+/// Makes the entries of a directory survive a crash of the machine.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
     if cfg!(not(unix)) {
         return Ok(());
@@ -79,7 +79,7 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
         .map_err(|error| storage("write the folder", path, error))
 }
 
-/// Reads JSON of a regular file, up to a cap.
+/// Reads JSON from a regular file, up to a maximum size.
 ///
 /// # Errors
 /// `Missing` if it does not exist, `Storage` if it cannot be read or is invalid.
@@ -95,7 +95,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     serde_json::from_slice(&bytes).map_err(|error| wrong(&error))
 }
 
-/// Reads JSON as `read_json` does, where there may be none.
+/// Reads JSON like `read_json`; `None` if the file does not exist.
 pub(crate) fn read_json_if_any<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
     match read_json(path) {
         Ok(value) => Ok(Some(value)),
@@ -120,7 +120,7 @@ pub(crate) fn read_capped(path: &Path, cap: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Files that these options make are their owner's alone; a link in the place of one is refused, wherever it leads.
+/// Makes new files private to their owner, and refuses a link in place of the file.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
@@ -130,7 +130,7 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     adjutant_llm::private::file(options)
 }
 
-/// Opens a file that must be a regular one, not a link, device, pipe or directory, and never waits for one.
+/// Opens a regular file, not a link, device, pipe or directory, without blocking.
 pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -193,7 +193,7 @@ pub(crate) fn remove_folder(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// An error of the disk, with a hint for a fix.
+/// Returns a storage error, with a hint for a fix.
 pub(crate) fn storage(attempt: &str, path: &Path, error: io::Error) -> Error {
     let hint = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; the disk is full",

@@ -1,5 +1,4 @@
-//! The directory of all agents of an operator: who works on it, which agents there are, and where each of them should
-//! stand.
+//! The directory of all agents of an operator: the running operator, the agents, and their desired states.
 
 mod course;
 mod desired;
@@ -38,26 +37,25 @@ pub struct Home {
 }
 
 impl Home {
-    /// The agents of this directory. It need not be there yet.
+    /// Uses this directory, which need not exist yet.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The directory of one agent.
+    /// Returns the directory of one agent.
     pub fn workspace(&self, id: Uuid) -> Workspace {
         Workspace::at(self.root.join(id.to_string()))
     }
 
-    /// Creates the directory, private to its owner; version control is configured to ignore it, because of its tokens
-    /// and sessions.
+    /// Creates the directory, private to its owner. A `.gitignore` excludes it, because of its tokens and sessions.
     ///
     /// # Errors
-    /// `Storage` if it cannot be made.
+    /// `Storage` if it cannot be created.
     pub fn make(&self) -> Result<(), Error> {
         make_folder(&self.root)?;
         let ignored = self.root.join(".gitignore");
@@ -77,7 +75,7 @@ impl Home {
         write_bytes(&self.root.join(CHANGED), mark.as_bytes(), Sync::Program)
     }
 
-    /// Returns the content of the file that is touched: it differs each time.
+    /// Returns the content of the touched file, which differs each time.
     pub(crate) fn mark(&self) -> Option<Vec<u8>> {
         read_capped(&self.root.join(CHANGED), 1_024).ok()
     }

@@ -1,4 +1,4 @@
-//! The process of one agent: it builds the agent of a workspace, serves it on loopback, and ends on request.
+//! The process of one agent: builds the agent of a workspace, serves it on loopback, and stops on request.
 
 mod log;
 mod program;
@@ -27,19 +27,19 @@ const START_VARIABLE: &str = crate::processes::START_VARIABLE;
 /// The variable with the first port to try; by default, the previous port.
 pub const PORT_VARIABLE: &str = "ADJUTANT_AGENT_PORT";
 
-/// The address of an agent's process and other data, in `host.json` of its workspace, when it listens.
+/// The address of an agent's process and other data, in `host.json` of its workspace; written when it listens.
 ///
-/// Only its owner can read it. It stays after the end of the process: its port is tried again.
+/// Only its owner can read it. The file stays after the end of the process, so that the port can be reused.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HostFile {
-    /// Its process.
+    /// The process id.
     pub pid: u32,
-    /// The id of this start: the value that `ADJUTANT_AGENT_START` held.
+    /// The id of this start: the value of `ADJUTANT_AGENT_START`.
     pub start: Uuid,
-    /// The address that it listens on.
+    /// The address on which it listens.
     pub address: SocketAddr,
-    /// The token that a caller must show.
+    /// The required token.
     pub token: String,
 }
 
@@ -47,14 +47,14 @@ pub struct HostFile {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HostOptions {
-    /// The time that runs have to end, once the agent is to stop.
+    /// The grace period of runs when the agent stops.
     pub grace: Duration,
     /// The parts that a manifest may name.
     pub parts: Parts,
 }
 
 impl HostOptions {
-    /// 10 seconds of grace, and the parts that are there anyway.
+    /// A grace period of 10 seconds, and the built-in parts.
     pub fn new() -> Self {
         Self {
             grace: Duration::from_secs(10),
@@ -62,7 +62,7 @@ impl HostOptions {
         }
     }
 
-    /// Sets how long runs have to end, once the agent is to stop.
+    /// Sets the grace period of runs when the agent stops.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
@@ -82,15 +82,15 @@ impl Default for HostOptions {
 }
 
 impl HostFile {
-    /// Reads the last data of a workspace's process.
+    /// Reads the data of a workspace's current or last process.
     ///
     /// # Errors
-    /// `Missing` if none did, `Storage` if it cannot be read.
+    /// `Missing` if no process ran, `Storage` if the file cannot be read.
     pub fn read(workspace: &Workspace) -> Result<Self, Error> {
         files::read_json(&workspace.file(FILE))
     }
 
-    /// True if its process was stopped by a signal, so that it cannot answer. Only known on Linux.
+    /// True if its process was stopped by a signal and cannot answer. Only known on Linux.
     pub fn is_frozen(&self) -> bool {
         crate::processes::is_stopped(self.pid)
     }
@@ -98,9 +98,9 @@ impl HostFile {
 
 /// Runs the agent of a workspace in this process, until `POST /v1/stop`, SIGTERM or SIGINT; SIGHUP is ignored.
 ///
-/// It reads credentials from the variables that the agent needs, holds the workspace's lock, listens on the port of
-/// its `host.json` or another one, and writes that file again. Notable events are logged to standard error, one JSON
-/// object a line, never with a text of a prompt or an answer. Its end is recorded in `ended.json`.
+/// It reads credentials from the variables that the agent needs, holds the workspace's lock, listens on the port of its
+/// `host.json` or another one, and writes that file again. Notable events are logged to standard error, one JSON object
+/// per line, without texts of prompts or answers. Its outcome is recorded in `ended.json`.
 ///
 /// # Errors
 /// `Busy` if another process runs the agent; otherwise the reason why it could not start, which is also in
@@ -116,7 +116,7 @@ pub async fn run(workspace: Workspace, options: HostOptions) -> Result<(), Error
     let lock = workspace
         .lock_host()
         .inspect_err(|error| log.failed(error))?;
-    // Until it is recognized by its lock, it is found by its environment; at this time no tool can read that.
+    // Until it holds its lock, it is identified by its environment, which no tool can read at this time.
     hide_memory();
     let ended = live(&workspace, &options, start, &log).await;
     let status = match &ended {
@@ -199,7 +199,7 @@ async fn engine_of(workspace: &Workspace, parts: Parts) -> Result<Engine, Error>
         .workspace(workspace.clone())
         .credentials(credentials)
         .parts(parts);
-    // The program that started the process marked it, and has looked at the agent's wants.
+    // The program that started the process has marked it, and has checked the agent's requested permissions.
     let is_started = std::env::var_os(START_VARIABLE).is_some();
     if is_started {
         builder.trusted().build().await
@@ -208,7 +208,7 @@ async fn engine_of(workspace: &Workspace, parts: Parts) -> Result<Engine, Error>
     }
 }
 
-/// Returns the id of this start; a new one if the program that started the process gave none.
+/// Returns the id of this start; a new one if the program that started the process set none.
 fn start_of_environment() -> Result<Uuid, Error> {
     let Some(value) = std::env::var_os(START_VARIABLE) else {
         return Ok(Uuid::new_v4());
@@ -222,11 +222,11 @@ fn start_of_environment() -> Result<Uuid, Error> {
     })
 }
 
-/// Hides memory and environment of this process from other processes of the same user, the tools among them; nothing of it
-/// goes into a core dump.
+/// Hides memory and environment of this process from other processes of the same user, including tools, and excludes it
+/// from core dumps.
 ///
-/// A program that runs agents in its own process must call it first. It only has an effect on Linux, and none for
-/// processes that can access any other one, such as processes of an unrestricted root.
+/// A program that runs agents in its own process must call it first. It only has an effect on Linux, and not against
+/// processes that can access all others, such as processes of an unrestricted root.
 ///
 /// Source: ptrace(2), section on access mode checking, 2026-01-04.
 pub fn hide_memory() {
@@ -239,7 +239,7 @@ pub fn hide_memory() {
 }
 
 impl fmt::Debug for HostFile {
-    /// The token is a secret.
+    /// Omits the token, which is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HostFile")
             .field("pid", &self.pid)

@@ -1,6 +1,6 @@
-//! The routes of an agent, and the client of them: the prompt surface, status and stop over HTTP on loopback.
+//! The HTTP API of an agent on loopback: its server and its client.
 //!
-//! `docs/http.md` describes them for people, [`OPENAPI`] for programs.
+//! `docs/http.md` documents the routes, [`OPENAPI`] describes them for programs.
 
 mod a2a;
 mod client;
@@ -32,7 +32,7 @@ pub(crate) use self::{
     sse::{END, frame, respond},
 };
 
-/// The maximum number of bytes that a request may have.
+/// The maximum number of bytes of a request.
 pub const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
 
 /// The description of the routes: OpenAPI 3.1.

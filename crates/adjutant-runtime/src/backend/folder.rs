@@ -28,7 +28,7 @@ use crate::{
 const CREATING: &str = ".creating-";
 /// The prefix of a directory's name once its agent was removed.
 const REMOVED: &str = ".removed-";
-/// The longest name of an agent.
+/// The maximum length of an agent's name.
 const MAX_NAME: usize = 64;
 
 /// The agents of one directory.
@@ -49,7 +49,7 @@ struct FoundAgent {
 
 impl Folder {
     pub(super) fn new(root: PathBuf, starter: Arc<dyn Starter>, world: Arc<dyn World>) -> Self {
-        // A host works in its own directory: relative paths would have another meaning there.
+        // A host has another working directory, in which a relative path would have a different meaning.
         let root = std::path::absolute(&root).unwrap_or(root);
         Self {
             root,
@@ -165,7 +165,7 @@ impl Folder {
         Arc::clone(&self.members.entry(agent.0).or_insert_with(make))
     }
 
-    /// The known ones, without removed ones, sorted by name.
+    /// Returns the known agents without removed ones, sorted by name.
     fn instances(&self) -> Vec<Arc<dyn Instance>> {
         self.members
             .retain(|_, member| member.0.tracker.get() != Status::Removed);
@@ -182,7 +182,7 @@ impl Folder {
     }
 }
 
-/// Deletes the directory of an agent: it is renamed first, so that it is there whole or not at all. Blocks.
+/// Deletes the directory of an agent. It is renamed first, so that it is either complete or gone. Blocks.
 pub(super) fn bury(workspace: &Workspace) -> Result<(), Error> {
     let root = workspace.root();
     let (Some(folder), Some(name)) = (root.parent(), root.file_name()) else {
@@ -193,7 +193,7 @@ pub(super) fn bury(workspace: &Workspace) -> Result<(), Error> {
     };
     let tombstone = folder.join(format!("{REMOVED}{}", name.display()));
     if fs::symlink_metadata(root).is_ok() {
-        // One of the same id that could not be deleted.
+        // A directory with the same id that could not be deleted before.
         files::remove_folder(&tombstone)?;
         fs::rename(root, &tombstone).map_err(|error| storage("delete", root, error))?;
         files::sync_folder(folder)?;
@@ -222,7 +222,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Invalid, message))
 }
 
-/// Writes an agent to a temporary directory, and moves it to its place; names are checked under a lock.
+/// Creates an agent in a temporary directory, and renames that; names are checked under a lock.
 fn write_down(
     root: &Path,
     workspace: &Workspace,
@@ -258,7 +258,7 @@ fn write_down(
     write().inspect_err(|_| drop(files::remove_folder(creating.root())))
 }
 
-/// The directories of agents.
+/// Returns the directories of agents.
 fn folders(root: &Path) -> Result<Vec<(Uuid, Workspace)>, Error> {
     let entries = fs::read_dir(root).map_err(|error| storage("read", root, error))?;
     let folder = |entry: fs::DirEntry| {
@@ -317,7 +317,7 @@ fn find(
     Ok((found, problems))
 }
 
-/// Returns the state of an agent that was not followed; `None` if its removal was finished.
+/// Returns the state of an agent that no process followed; `None` if its removal was finished.
 fn look_at(
     id: Uuid,
     workspace: Workspace,
@@ -353,13 +353,13 @@ fn look_at(
         status.status,
         Status::Starting | Status::Ready | Status::Working
     );
-    // On a full disk, its status may still be the one before its last start.
+    // On a full disk, the stored status may be older than the last start.
     let is_untold =
         || matches!(workspace.last_start(), Ok(Some(_))) && workspace.last_end().is_none();
     if (was_up || is_untold()) && !workspace.is_hosted()? {
         starter.clean_up(&workspace);
     }
-    // An agent that has just started was not killed, but holds its lock.
+    // An agent that has just started is still running, because it holds its lock.
     if workspace.is_hosted()? {
         let status = StatusFile {
             status: Status::Starting,
@@ -386,7 +386,7 @@ fn look_at(
     if changed
         && let Err(error) = files::write_json(&workspace.file("status.json"), &status, Sync::Disk)
     {
-        // The next look finds the same. On a full disk, it must be possible to remove an agent.
+        // The next call has the same result. On a full disk, it must be possible to remove an agent.
         tracing::warn!(agent = %id, %error, "the status of the agent was not written");
     }
     Ok(Some(FoundAgent {
@@ -397,7 +397,7 @@ fn look_at(
     }))
 }
 
-/// Returns the final status of an agent that was not followed: the recorded one, or a crash.
+/// Returns the final status of an agent that no process followed: the recorded one, or a crash.
 fn ended_alone(workspace: &Workspace) -> Status {
     let told = workspace.last_end();
     told.unwrap_or_else(|| {

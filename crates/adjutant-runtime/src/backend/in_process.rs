@@ -27,18 +27,18 @@ use crate::{
 /// An agent that is being built from a prepared workspace.
 type Building = Pin<Box<dyn Future<Output = Result<LocalPrompter, Error>> + Send>>;
 
-/// The function that builds an agent.
+/// The function that builds an agent from its workspace.
 type Build = Arc<dyn Fn(Arc<Prepared>, Workspace, Credentials) -> Building + Send + Sync>;
 
-/// Makes agents in this process.
+/// Runs agents in this process.
 ///
-/// They are recorded in a directory like others, so they are found again: agents that were running when the program
-/// ended have then failed with `crashed`.
+/// They are recorded in a directory like other agents, so that they are found again: agents that were running when the
+/// program ended have failed with `crashed`.
 pub struct InProcess {
     folder: Folder,
 }
 
-/// The options by which agents in this process are begun and ended.
+/// The options for agents in this process.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct InProcessOptions {
@@ -50,7 +50,8 @@ pub struct InProcessOptions {
 }
 
 impl InProcessOptions {
-    /// Credentials of the environment, the system's clock, 10 s to end; a program that changed is accepted.
+    /// Uses the credentials of the environment, the system's clock, and a grace period of 10 s; a changed program is
+    /// accepted.
     pub fn new() -> Self {
         Self {
             credentials: Arc::new(|name| std::env::var(name).ok()),
@@ -84,13 +85,13 @@ impl InProcessOptions {
         }
     }
 
-    /// Sets the time that runs may take to end when the agent is stopped: 10 s without it.
+    /// Sets the grace period for runs when the agent is stopped: 10 s by default.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
     }
 
-    /// Sets the function that builds an agent, instead of the engine: a program can add its own tools.
+    /// Sets the function that builds an agent instead of the engine, so that a program can add its own tools.
     #[must_use]
     pub fn build<F>(
         self,
@@ -108,7 +109,7 @@ impl InProcessOptions {
         }
     }
 
-    /// Sets the consequence of a change to the program since an agent was made.
+    /// Sets the consequence if the program has changed since an agent was created.
     #[must_use]
     pub fn host_change(self, host_change: HostChange) -> Self {
         Self {
@@ -134,7 +135,7 @@ impl fmt::Debug for InProcessOptions {
 }
 
 impl InProcess {
-    /// Keeps agents in this directory.
+    /// Stores agents in this directory.
     pub fn new(home: impl Into<PathBuf>, options: InProcessOptions) -> Self {
         let world = Arc::clone(&options.world);
         let program = std::env::current_exe().unwrap_or_default();
@@ -177,7 +178,7 @@ async fn engine(
     Ok(builder.build().await?.prompter())
 }
 
-/// Begins agents as tasks.
+/// Starts agents as tasks.
 struct Tasks {
     program: PathBuf,
     options: InProcessOptions,
@@ -209,7 +210,7 @@ impl Starter for Tasks {
             () = cancel.cancelled() => return Err(stopped()),
             built = (self.options.build)(prepared, workspace.clone(), credentials) => built?,
         };
-        // Before runs continue, so that this is reported too.
+        // Subscribed before runs continue, so that they are reported too.
         let runs = prompter.runs();
         prompter.go_on(&workspace, on_restart)?;
         let present = Present::new(&workspace, prompter.clone());
@@ -242,7 +243,7 @@ struct AgentTask {
     prompter: LocalPrompter,
     runs: watch::Receiver<usize>,
     grace: Duration,
-    /// Gone before the lock is.
+    /// Dropped before the lock.
     _present: Present,
     _lock: Lock,
 }
@@ -250,7 +251,7 @@ struct AgentTask {
 #[async_trait]
 impl LiveAgent for AgentTask {
     async fn next(&mut self) -> Happening {
-        // The sender is held by the prompter.
+        // Cannot fail, because the prompter holds the sender.
         let _changed = self.runs.changed().await;
         let runs = *self.runs.borrow_and_update();
         Happening::Status(if runs == 0 {

@@ -1,5 +1,5 @@
 //! The lifecycle of one agent, the same for every backend: prepare, start, follow, end. The backend provides a
-//! starter.
+//! [`Starter`].
 
 use std::{
     path::Path,
@@ -21,34 +21,35 @@ use crate::{
     workspace,
 };
 
-/// Begins agents, each kind in its own way.
+/// Starts agents, for one kind of backend.
 #[async_trait]
 pub(super) trait Starter: Send + Sync {
-    /// The program that agents run in.
+    /// Returns the program that agents run in.
     fn host(&self) -> &Path;
 
-    /// Returns the consequence of a change to the host since an agent was made.
+    /// Returns the consequence if the host has changed since an agent was created.
     fn host_change(&self) -> HostChange;
 
-    /// Returns the trust, which decides the agents that may use their requested permissions.
+    /// Returns the trust, which decides which agents may use their requested permissions.
     fn trust(&self) -> Trust {
         Trust::All
     }
 
-    /// Starts an agent, and returns when it is ready. Cancelling returns an error and leaves nothing behind.
+    /// Starts an agent, and returns when it is ready. If it is cancelled, it returns an error and leaves nothing
+    /// behind.
     async fn launch(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error>;
 
     /// Adopts an agent that another process started.
     async fn adopt(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error>;
 
-    /// Cleans up after a start that was not followed to its end. Blocks.
+    /// Cleans up after a start whose end was not observed. Blocks.
     fn clean_up(&self, workspace: &Workspace);
 
     /// Returns the output of an agent's process.
     fn logs(&self, workspace: &Workspace) -> Logs;
 }
 
-/// The agent that a starter begins.
+/// The agent to start.
 pub(super) struct Launch {
     pub(super) workspace: Workspace,
     pub(super) prepared: Arc<Prepared>,
@@ -61,7 +62,7 @@ pub(super) trait LiveAgent: Send {
     /// Waits for the next event of the agent and returns it. Cancel: nothing is lost.
     async fn next(&mut self) -> Happening;
 
-    /// Ends it: when this returns, nothing of it is left.
+    /// Stops it: when this returns, no process of it is left.
     async fn stop(&mut self) -> Result<(), Error>;
 
     /// Returns the handle for requests to it.
@@ -73,13 +74,13 @@ pub(super) trait LiveAgent: Send {
 
 /// An event of an agent that is ready.
 pub(super) enum Happening {
-    /// It works, or does no longer.
+    /// Its status changed between ready and working.
     Status(Status),
-    /// It ended without a request from here.
+    /// It ended without a request from this process.
     Ended(Result<(), Error>),
 }
 
-/// The way in which an agent begins.
+/// The way to start an agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begin {
     New,
@@ -95,24 +96,24 @@ pub(super) struct Life {
     pub(super) tracker: StatusTracker,
     pub(super) starter: Arc<dyn Starter>,
     pub(super) world: Arc<dyn World>,
-    /// The handle that stops the work that is done now.
+    /// Cancels the current operation.
     stop: Mutex<Cancel>,
-    /// The prepared agent, once it was made. Its lock is held while it is made.
+    /// The prepared agent, once it exists. Its lock is held during the preparation.
     prepared: tokio::sync::Mutex<Option<Arc<Prepared>>>,
     current: Mutex<Option<Current>>,
     prompter: Mutex<Option<Arc<dyn Prompter>>>,
     /// The content of `status.json`.
     written: tokio::sync::Mutex<Option<StatusFile>>,
     removal: tokio::sync::Mutex<()>,
-    /// All handles of the agent are gone.
+    /// Cancelled when all handles of the agent are dropped.
     abandoned: Cancel,
 }
 
-/// A run of an agent: how it ended, once it did.
+/// A run of an agent, and its outcome.
 #[derive(Clone)]
 pub(super) struct Current {
     ended: watch::Receiver<Option<Result<(), Error>>>,
-    /// Cancelled when it has ended, a moment before that is reported.
+    /// Cancelled shortly before its end is reported.
     ending: Cancel,
 }
 
@@ -143,7 +144,7 @@ impl Life {
         })
     }
 
-    /// Ends the work on it without ending what can live on.
+    /// Stops following it, without stopping a process that can continue.
     pub(super) fn abandon(&self) {
         self.abandoned.cancel();
     }
@@ -204,13 +205,13 @@ impl Life {
         Ok(begun)
     }
 
-    /// Begins, and returns when it is ready.
+    /// Starts it, and returns when it is ready.
     pub(super) async fn start(self: &Arc<Self>) -> Result<(), Error> {
         let former = locked(&self.current)
             .clone()
             .filter(|former| former.ending.is_cancelled());
         if let Some(mut former) = former {
-            // Its status already contains its end.
+            // The status already contains the error.
             let _told = former.ended().await;
         }
         let mut watch = self.tracker.subscribe();
@@ -221,27 +222,27 @@ impl Life {
                 Err(Error::new(ErrorKind::Closed, format!("the agent {} was stopped before it was ready", self.name())))
             }),
             ready = watch.wait_for(Status::is_up) => {
-                // The file is written before this returns, so that its readers see it too.
+                // Written before this returns, so that readers of the file see the status too.
                 self.persist().await;
                 ready.map(drop)
             }
         }
     }
 
-    /// Ends the current operation, and waits for that.
+    /// Stops the current operation, and waits for its end.
     pub(super) async fn stop(&self) -> Result<(), Error> {
         let cancel = std::mem::take(&mut *locked(&self.stop));
         cancel.cancel();
         let current = locked(&self.current).clone();
         if let Some(mut current) = current {
-            // The status contains how it ended.
+            // The status already contains the outcome.
             let _told = current.ended().await;
         }
         drop(self.prepared.lock().await);
         Ok(())
     }
 
-    /// Stops it, and deletes all that it left: a rename first, so it is there or it is not.
+    /// Stops it, and deletes all its files. The directory is renamed first, so that it is either complete or gone.
     pub(super) async fn remove(self: &Arc<Self>) -> Result<(), Error> {
         let life = Arc::clone(self);
         tokio::spawn(async move { life.remove_all().await })
@@ -278,7 +279,8 @@ impl Life {
         self.tracker.set(Status::Removed)
     }
 
-    /// Makes an update beside what runs, and puts it in its place: by a start, if it runs, which is taken back if it fails.
+    /// Prepares an update next to the running version, and applies it. If the agent is running, it is restarted, and
+    /// the update is rolled back if the start fails.
     pub(super) async fn update(self: &Arc<Self>, resolved: Resolved) -> Result<Changes, Error> {
         self.admit()?;
         self.admit_wants(Arc::new(resolved.clone()), Vec::new())
@@ -313,19 +315,19 @@ impl Life {
         }
     }
 
-    /// Puts an update that was made in its place, if there is one. The lock of the agent's life is held.
+    /// Applies a prepared update, if there is one. The caller holds the lifecycle lock.
     async fn put_update(&self) -> Result<(), Error> {
         let workspace = self.workspace.clone();
-        // An agent that another program runs is not changed.
+        // An agent that another process runs is not changed.
         let put = blocking(move || Ok(!workspace.is_hosted()? && workspace.put_update()?)).await?;
         self.reread(put).await
     }
 
-    /// Reads again what runs, if that was changed on the disk.
+    /// Reads the running version again, if it has changed on the disk.
     async fn reread(&self, is_changed: bool) -> Result<(), Error> {
         let workspace = self.workspace.clone();
         let agent = match blocking(move || workspace.agent()).await {
-            // The known version continues.
+            // The known version stays in use.
             Err(_) if !is_changed => return Ok(()),
             agent => agent?,
         };
@@ -366,14 +368,13 @@ impl Life {
         )
     }
 
-    /// The lock that is held while it is prepared, started or removed, against other processes.
+    /// Acquires the lock that is held during preparation, start and removal, against other processes.
     async fn lock(&self) -> Result<Lock, Error> {
         let path = self.workspace.file("life.lock");
         blocking(move || Lock::take(&path)).await
     }
 
-    /// Returns the prepared agent; makes it now if it was not made yet. `then` is the status of the agent after it was
-    /// made.
+    /// Returns the prepared agent, and prepares it if necessary. `then` is the status after the preparation.
     async fn ensure_prepared(
         self: &Arc<Self>,
         cancel: &Cancel,
@@ -393,7 +394,7 @@ impl Life {
             let _lock = self.lock().await?;
             let workspace = self.workspace.clone();
             if let Ok(agent) = blocking(move || workspace.agent()).await {
-                // It may have been updated since it was read.
+                // An update may have been applied since it was read.
                 *locked(&self.resolved) = agent.resolved;
             }
             self.set(Status::Preparing).await?;
@@ -426,7 +427,7 @@ impl Life {
         })
     }
 
-    /// Refuses what wants more than is trusted, before anything of it is read or run.
+    /// Refuses an agent that requests untrusted permissions, before any of its files is read or run.
     async fn admit_wants(
         &self,
         resolved: Arc<Resolved>,
@@ -446,7 +447,7 @@ impl Life {
         .await
     }
 
-    /// From the beginning to the end.
+    /// Runs an agent from its start to its end.
     async fn live(self: &Arc<Self>, how: Begin, cancel: &Cancel) -> Result<(), Error> {
         if how == Begin::New && self.workspace.root().is_dir() {
             let _lock = self.lock().await?;
@@ -459,7 +460,7 @@ impl Life {
             None
         };
         if how == Begin::New && self.workspace.update().is_some() {
-            // It was created in the meantime, for this start: from here on, no other can be created.
+            // The update was prepared for this start; from here on, no other can be prepared.
             self.put_update().await?;
             prepared = self.ensure_prepared(cancel, Status::Starting).await?;
         }
@@ -467,7 +468,7 @@ impl Life {
         let mut live = match how {
             Begin::New => self.begun(prepared, cancel).await?,
             Begin::Adopt => {
-                // The evidence that it runs is also in a file.
+                // The process has also recorded that it runs.
                 self.admit_wants(
                     Arc::new(prepared.resolved.clone()),
                     prepared.provenance.files.clone(),
@@ -479,7 +480,7 @@ impl Life {
                     cancel: cancel.clone(),
                 };
                 let live = self.starter.adopt(launch).await?;
-                // Its operator may have been killed before it noted that the start has succeeded.
+                // The operator may have been killed before it confirmed that the update works.
                 self.proven().await;
                 live
             }
@@ -502,8 +503,8 @@ impl Life {
         }
     }
 
-    /// Starts it, and confirms an applied update: if the start fails, the previous version is started. If the start
-    /// failed for an external reason, neither is confirmed, and the next start decides.
+    /// Starts it, and confirms an applied update. If the start fails, the previous version is started. If it failed for
+    /// an external reason, neither is confirmed, and the next start decides.
     async fn begun(
         self: &Arc<Self>,
         prepared: Arc<Prepared>,
@@ -543,7 +544,7 @@ impl Life {
         self.launched(prepared, cancel).await
     }
 
-    /// An update that is on trial holds: it runs, whether that can be noted or not.
+    /// Confirms an update on trial: it works, even if that cannot be recorded.
     async fn proven(&self) {
         let (workspace, now) = (self.workspace.clone(), self.world.now_ms());
         let noted = blocking(move || {
@@ -581,7 +582,7 @@ impl Life {
             .await
     }
 
-    /// Refuses to start with other bytes than the recorded ones.
+    /// Refuses to start if a file differs from its recorded digest.
     async fn verify(self: &Arc<Self>, prepared: Arc<Prepared>) -> Result<Arc<Prepared>, Error> {
         let life = Arc::clone(self);
         let accepted = blocking(move || life.verified(&prepared)).await?;
@@ -617,7 +618,7 @@ impl Life {
         if same {
             return Ok(Arc::clone(prepared));
         }
-        // An imported agent has none yet.
+        // An imported agent has no recorded digests yet.
         if !accepts && known.is_some() {
             let message = format!(
                 "the host {} is not the one that the agent was made for",
@@ -634,7 +635,7 @@ impl Life {
         }))
     }
 
-    /// Writes down how it ended.
+    /// Records the outcome.
     async fn settle(&self, ended: &Result<(), Error>) {
         *locked(&self.prompter) = None;
         if self.abandoned.is_cancelled() {
@@ -645,7 +646,7 @@ impl Life {
             Err(error) if error.kind() == ErrorKind::Closed => Status::Stopped,
             Err(error) => failure(error),
         };
-        // An agent that failed or was stopped before it began has its status already: only an active one ends.
+        // An agent that failed or was stopped before its start already has its status; only an active one ends.
         if self.tracker.set_unless(status, |now| !now.is_active()) {
             self.persist().await;
         }
@@ -657,7 +658,7 @@ impl Life {
         Ok(())
     }
 
-    /// Writes its status. An agent continues if that fails.
+    /// Writes its status file. An agent continues if that fails.
     async fn persist(&self) {
         let mut written = self.written.lock().await;
         let (status, address) = (self.tracker.get(), self.tracker.address());
@@ -675,7 +676,7 @@ impl Life {
             address,
             former_address,
         };
-        // After a crash of the machine nothing runs, whatever was written of it.
+        // After a crash of the machine no agent runs, so an active status need not survive it.
         let sync = if file.status.is_active() {
             files::Sync::Program
         } else {
@@ -705,8 +706,7 @@ impl Current {
     }
 }
 
-/// Returns the next delay of a loop that polls another process and has waited this long in total: the delay is at
-/// most a quarter of that.
+/// Returns the next delay of a loop that polls another process and has waited this long: at most a quarter of that.
 pub(super) fn next_look(waited: Duration) -> Duration {
     (waited / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
 }

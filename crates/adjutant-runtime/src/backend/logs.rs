@@ -1,4 +1,4 @@
-//! The output of an agent's process: kept in files up to a size, read from the end, followed.
+//! The output of an agent's process: stored in rotated files, read from the end, followed.
 
 use std::{
     collections::VecDeque,
@@ -14,11 +14,11 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The limits on the logs that are kept.
+/// The limits of stored logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLimits {
-    /// The largest size of a file before it is rotated: 1 MiB by default. A rotated file can be twice as large, since
-    /// the size is only checked occasionally.
+    /// The maximum size of a file before it is rotated: 1 MiB by default. A rotated file can be twice as large, because
+    /// the size is checked periodically.
     pub max_bytes: u64,
     /// The number of rotated files to keep: 4 by default.
     pub kept: u32,
@@ -35,15 +35,14 @@ impl Default for LogLimits {
 
 /// The polling interval of a followed log. Another process writes it, so there are no notifications.
 const LOOK: Duration = Duration::from_millis(100);
-/// The maximum number of bytes of one line; longer ones are returned in pieces.
+/// The maximum number of bytes of a line; longer lines are returned in parts.
 const MAX_LINE: u64 = 64 << 10;
-/// The maximum number of lines from the end.
+/// The maximum number of lines that are read from the end.
 const MAX_TAIL: usize = 100_000;
 
 /// The logs of one agent: `logs/output.log`, and older ones as `logs/output.1.log`.
 ///
-/// The process appends to the same file while it lives, so rotation copies and empties the file. Output during that
-/// moment can be lost.
+/// The process keeps the file open for appending, so a rotation copies and truncates it. Output in between can be lost.
 #[derive(Debug, Clone)]
 pub struct Logs {
     folder: PathBuf,
@@ -68,7 +67,7 @@ impl Logs {
         }
     }
 
-    /// The file that is written to.
+    /// Returns the path of the current file.
     pub fn path(&self) -> PathBuf {
         self.folder.join("output.log")
     }
@@ -77,7 +76,7 @@ impl Logs {
         self.folder.join(format!("output.{number}.log"))
     }
 
-    /// Opens the file for a writer: each write goes to its current end.
+    /// Opens the file for a writer that appends.
     pub(super) fn writer(&self) -> Result<File, Error> {
         files::make_folder(&self.folder)?;
         let path = self.path();
@@ -86,15 +85,15 @@ impl Logs {
             .map_err(|error| storage("open", &path, error))
     }
 
-    /// Writes our own line between the lines of the process.
+    /// Writes a line of this program between the lines of the process.
     pub(super) fn note(&self, line: &str) {
-        // A log that cannot be written holds nothing up.
+        // Errors are ignored: a log that cannot be written must not delay anything.
         if let Ok(mut file) = self.writer() {
             let _written = writeln!(file, "{line}");
         }
     }
 
-    /// Rotates the file if it is large enough, and drops the oldest. Blocks; the supervisor calls it occasionally.
+    /// Rotates the file if it is large enough, and deletes the oldest. Blocks; the supervisor calls it periodically.
     ///
     /// # Errors
     /// `Storage` if a file cannot be moved or written.
@@ -127,7 +126,7 @@ impl Logs {
         empty.map_err(|error| storage("empty", &path, error))
     }
 
-    /// Copies the file: the newest whole lines if it is more than twice as large as permitted.
+    /// Copies the file; only the latest complete lines if it is more than twice as large as permitted.
     fn put_aside(&self, bytes: u64) -> io::Result<()> {
         let most = self.limits.max_bytes.saturating_mul(2);
         let mut from = BufReader::new(files::open_regular(&self.path()).map_err(io::Error::other)?);
@@ -144,7 +143,7 @@ impl Logs {
         Ok(())
     }
 
-    /// The last lines, oldest first. Blocks.
+    /// Returns the last lines, oldest first. Blocks.
     ///
     /// # Errors
     /// `Storage` if a file cannot be read.
@@ -152,7 +151,7 @@ impl Logs {
         self.tail_at(lines).map(|(lines, _)| lines)
     }
 
-    /// The last lines, and then each one as it is written.
+    /// Returns the last lines, and then each new line.
     ///
     /// # Errors
     /// `Storage` if a file cannot be read.
@@ -166,7 +165,7 @@ impl Logs {
         })
     }
 
-    /// The last lines, and where the newest file was read to.
+    /// Returns the last lines, and the position up to which the latest file was read.
     fn tail_at(&self, lines: usize) -> Result<(Vec<String>, u64), Error> {
         let (lines, mut held, mut end) = (lines.min(MAX_TAIL), VecDeque::new(), 0);
         let files = (1..=self.limits.kept)
@@ -200,7 +199,7 @@ impl Logs {
 }
 
 impl LogLines {
-    /// The next line, once there is one.
+    /// Waits for the next line.
     ///
     /// Cancel: nothing is lost.
     ///

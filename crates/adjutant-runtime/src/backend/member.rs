@@ -53,7 +53,7 @@ impl Instance for InstanceHandle {
 
     async fn update(&self, resolved: Resolved) -> Result<Changes, Error> {
         let life = Arc::clone(&self.0);
-        // It completes even if its future is dropped.
+        // The operation completes even if its future is dropped.
         let done = tokio::spawn(async move { life.update(resolved).await }).await;
         done.unwrap_or_else(|error| {
             Err(Error::new(

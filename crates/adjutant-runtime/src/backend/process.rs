@@ -1,4 +1,4 @@
-//! Agents in processes of their own: each is a child that outlives its operator, and is found again.
+//! Agents in separate processes. The process outlives its operator, and the next operator adopts it.
 
 mod child;
 mod launch;
@@ -21,16 +21,16 @@ use launch::Processes;
 
 pub use launcher::Launcher;
 
-/// The time that a process may take to be ready, if nothing else is set.
+/// The default time for a process to become ready.
 const READINESS: Duration = Duration::from_secs(60);
 
-/// Makes agents that run in processes of their own: `<host> agent-host <workspace>`, begun by a [`Launcher`].
+/// Runs each agent in a process `<host> agent-host <workspace>`, which a [`Launcher`] starts.
 pub struct Process {
     folder: Folder,
     host: PathBuf,
 }
 
-/// The options by which processes of agents are begun and ended.
+/// The options for processes of agents.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProcessOptions {
@@ -41,12 +41,13 @@ pub struct ProcessOptions {
     pub(super) logs: LogLimits,
     pub(super) host_change: HostChange,
     pub(super) trust: Trust,
-    /// None: hosts begin by themselves, among the processes of this program.
+    /// `None` starts hosts directly, as processes of this machine.
     pub(super) launcher: Option<Arc<dyn Launcher>>,
 }
 
 impl ProcessOptions {
-    /// Credentials of the environment, the system's clock, 10 s to end, 60 s to be ready; a host that changed is refused.
+    /// Uses the credentials of the environment, the system's clock, a grace period of 10 s, and 60 s to become ready; a
+    /// changed host is refused.
     pub fn new() -> Self {
         Self {
             credentials: Arc::new(|name| std::env::var(name).ok()),
@@ -81,25 +82,25 @@ impl ProcessOptions {
         }
     }
 
-    /// Sets the time that a process can take to end before it is killed: 10 s by default.
+    /// Sets the grace period of a process before it is killed: 10 s by default.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
     }
 
-    /// Sets the time that a process may take to be ready: 60 s without it.
+    /// Sets the time for a process to become ready: 60 s by default.
     #[must_use]
     pub fn readiness(self, readiness: Duration) -> Self {
         Self { readiness, ..self }
     }
 
-    /// Sets the limits on the logs that are kept: five files of 1 MiB without it.
+    /// Sets the limits of stored logs: five files of 1 MiB by default.
     #[must_use]
     pub fn logs(self, logs: LogLimits) -> Self {
         Self { logs, ..self }
     }
 
-    /// Sets the consequence of a change to the host since an agent was made.
+    /// Sets the consequence if the host has changed since an agent was created.
     #[must_use]
     pub fn host_change(self, host_change: HostChange) -> Self {
         Self {
@@ -108,7 +109,7 @@ impl ProcessOptions {
         }
     }
 
-    /// Sets how hosts are started, reached, and killed: directly by default.
+    /// Sets how hosts are started, reached and killed: directly by default.
     #[must_use]
     pub fn launcher(self, launcher: impl Launcher + 'static) -> Self {
         Self {
@@ -117,7 +118,7 @@ impl ProcessOptions {
         }
     }
 
-    /// Sets the agents that may use their requested permissions: all by default. Others are neither prepared nor
+    /// Sets which agents may use their requested permissions: all by default. Other agents are neither prepared nor
     /// started.
     #[must_use]
     pub fn trust(self, trust: Trust) -> Self {
@@ -143,10 +144,10 @@ impl fmt::Debug for ProcessOptions {
 }
 
 impl Process {
-    /// Keeps agents in this directory, with this program as their host; without one, the program that calls it.
+    /// Stores agents in this directory, and runs them in this host; by default, the calling program.
     ///
     /// # Errors
-    /// `Storage` if the path of this program cannot be found.
+    /// `Storage` if the path of the calling program cannot be determined.
     pub fn new(
         home: impl Into<PathBuf>,
         host: Option<PathBuf>,
@@ -169,7 +170,7 @@ impl Process {
         })
     }
 
-    /// The program that agents run in.
+    /// Returns the program that agents run in.
     pub fn host(&self) -> &Path {
         &self.host
     }

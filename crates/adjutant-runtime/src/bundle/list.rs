@@ -1,4 +1,4 @@
-//! The files of an agent that go along, and the names of files that are taken.
+//! Finds the files of an agent for an export, and checks file names for an import.
 
 use std::{
     collections::BTreeSet,
@@ -12,21 +12,21 @@ use crate::{Error, ErrorKind, Workspace, files::storage};
 
 /// The maximum number of bytes of a path.
 const MAX_PATH: usize = 1_024;
-/// The maximum number of directories that may stand above a file.
+/// The maximum number of directories above a file.
 const MAX_DEPTH: usize = 64;
 
-/// Files that were found.
+/// The files that were found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct FoundFiles {
-    /// The included ones, sorted.
+    /// The included files, sorted.
     pub(super) files: Vec<ListedFile>,
-    /// Links, pipes, devices, and files whose names are no text: they stay.
+    /// Omitted entries: links, pipes, devices, and files whose names are not UTF-8.
     pub(super) skipped: Vec<String>,
     /// The modification time of each file, if the system provides it.
     changed: Vec<Option<SystemTime>>,
 }
 
-/// The files of an agent in its directories, except for an omitted directory.
+/// Finds the files of an agent in its directories, except for an omitted directory.
 pub(super) fn find(workspace: &Workspace, stays: Option<&str>) -> Result<FoundFiles, Error> {
     let mut found = FoundFiles::default();
     for folder in FOLDERS.into_iter().filter(|folder| Some(*folder) != stays) {
@@ -94,7 +94,7 @@ impl FoundFiles {
     }
 }
 
-/// True if a database recreates this file: a shared-memory index of its log, or locks.
+/// True if a database recreates this file: the shared memory of its log, or locks.
 fn is_volatile(path: &str) -> bool {
     path.starts_with("state/") && (path.ends_with("-shm") || path.ends_with("-owners"))
 }
@@ -112,7 +112,7 @@ fn is_executable(_: &fs::Metadata) -> bool {
 /// Checks the names in a list.
 ///
 /// # Errors
-/// `Invalid` with the first file that may not be in it.
+/// `Invalid` with the first file that is not permitted.
 pub(super) fn check(files: &[ListedFile]) -> Result<(), Error> {
     if files.len() > MAX_FILES {
         return Err(Error::new(
@@ -123,7 +123,7 @@ pub(super) fn check(files: &[ListedFile]) -> Result<(), Error> {
     let mut seen = BTreeSet::new();
     for file in files {
         let why = match refuse(&file.path) {
-            // On some machines, names that differ in their case alone are one.
+            // On some file systems, names are case-insensitive.
             None if !seen.insert(file.path.to_lowercase()) => "it is named twice",
             None => continue,
             Some(why) => why,
@@ -145,7 +145,7 @@ pub(super) fn check(files: &[ListedFile]) -> Result<(), Error> {
     }
 }
 
-/// Returns the reason why a file of this name is not taken, if it is not.
+/// Returns the reason if a file with this name is refused.
 fn refuse(path: &str) -> Option<&'static str> {
     if path.len() > MAX_PATH {
         return Some("its name is too long");

@@ -1,4 +1,4 @@
-//! Reads an agent from one untrusted file: nothing is unpacked before all of it was checked.
+//! Imports an agent from an untrusted file: it is checked completely before anything is unpacked.
 
 use std::{
     collections::BTreeMap,
@@ -24,14 +24,14 @@ use crate::{
     workspace::{Lock, Workspace},
 };
 
-/// The greatest file that is read: 16 GiB.
+/// The maximum size of a file: 16 GiB.
 const MAX_BYTES: u64 = 16 << 30;
 /// Directories that every agent has, in addition to the included ones.
 const MADE: [&str; 2] = ["logs", "tmp"];
-/// The prefix of the names of directories that are not whole yet.
+/// The prefix of the names of incomplete directories.
 const PART: &str = ".import-";
 
-/// An agent that was read.
+/// An imported agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Import {
@@ -39,29 +39,29 @@ pub struct Import {
     pub id: Uuid,
     /// Its name.
     pub name: Arc<str>,
-    /// The wants of the agent.
+    /// The permissions that the agent requests.
     pub wants: Wants,
 }
 
-/// The differences at the destination of an agent.
+/// The changes to an agent at its destination.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ImportOptions {
     /// Another name.
     pub name: Option<Arc<str>>,
-    /// The directory that replaces the manifest's, for toolboxes with directories next to it.
+    /// The directory that replaces the manifest's directory, for toolboxes with directories next to it.
     pub root: Option<PathBuf>,
     /// Single fields of the manifest, by their dotted paths, as `process_tools.jq.binary`.
     pub set: BTreeMap<String, Value>,
 }
 
 impl ImportOptions {
-    /// All as it was.
+    /// Changes nothing.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives it another name.
+    /// Sets another name.
     #[must_use]
     pub fn name(self, name: impl Into<Arc<str>>) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl ImportOptions {
         }
     }
 
-    /// Sets the directory that replaces the manifest's: toolboxes that worked next to that work there.
+    /// Sets the directory that replaces the manifest's directory, for toolboxes that worked next to it.
     #[must_use]
     pub fn root(self, root: impl Into<PathBuf>) -> Self {
         Self {
@@ -87,15 +87,16 @@ impl ImportOptions {
     }
 }
 
-/// Imports an agent from a file into a directory of agents, under a new id, with local differences.
+/// Imports an agent from a file into a directory of agents, under a new id, with changes.
 ///
-/// Nothing from the original place is needed except what its bundle lists: programs from elsewhere are looked up
-/// here. The file is untrusted: an agent that requests permissions is only accepted if `trust` permits them.
+/// Nothing from the original place is needed except what its bundle lists: programs from elsewhere are looked up here.
+/// The file is untrusted: an agent that requests permissions is accepted only if `trust` permits them.
 ///
 /// # Errors
-/// `Untrusted`, with all that it wants, if that is not trusted; `Invalid` if the file is damaged, of a newer version, or holds
-/// what no agent has; `Pull` if a program is not here or not what the manifest pins; `Exists` if there is an agent of the name;
-/// `Busy` if another import is under way; `Storage` if it cannot be read or unpacked.
+/// `Untrusted`, with the requested permissions, if they are not trusted; `Invalid` if the file is damaged, has a newer
+/// version, or contains a file that no agent has; `Pull` if a program is missing or does not match its digest in the
+/// manifest; `Exists` if there is an agent with the name; `Busy` if another import is running; `Storage` if the file
+/// cannot be read or unpacked.
 pub fn import(
     home: &Home,
     from: &Path,
@@ -130,7 +131,7 @@ pub fn import(
         Ok(wants)
     });
     let wants = done.inspect_err(|_| {
-        // The rest of it is deleted by the next import at the latest.
+        // The next import deletes the rest of it.
         let _ = remove_folder(&part);
     })?;
     drop(lock);
@@ -138,10 +139,10 @@ pub fn import(
     Ok(Import { id, name, wants })
 }
 
-/// Returns the wants of an agent in a file, as an import would find them; nothing of it is kept.
+/// Returns the permissions that an agent in a file requests, as an import would find them; stores nothing.
 ///
 /// # Errors
-/// As [`import`].
+/// Like [`import`].
 pub fn inspect(from: &Path, options: &ImportOptions) -> Result<Wants, Error> {
     let mut bundle = Bundle::open(from)?;
     list::check(&bundle.list.files).map_err(|error| within(from, &error))?;
@@ -155,7 +156,7 @@ pub fn inspect(from: &Path, options: &ImportOptions) -> Result<Wants, Error> {
     wants
 }
 
-/// Deletes what imports left that were interrupted.
+/// Deletes the remains of interrupted imports.
 fn clean(home: &Home) -> Result<(), Error> {
     let entries = fs::read_dir(home.root()).map_err(|error| storage("read", home.root(), error))?;
     for entry in entries.flatten() {
@@ -166,12 +167,12 @@ fn clean(home: &Home) -> Result<(), Error> {
     Ok(())
 }
 
-/// A file whose digest is right.
+/// A file with a valid digest.
 struct Bundle {
     path: PathBuf,
     file: BufReader<File>,
     list: List,
-    /// Of all of it.
+    /// The digest of the whole file.
     digest: String,
 }
 
@@ -237,7 +238,7 @@ impl Bundle {
     /// Unpacks all files into a new directory.
     fn unpack(&mut self, folder: &Path) -> Result<(), Error> {
         make_folder(folder)?;
-        // Directories without files are not in the list, and an agent works in them all the same.
+        // Directories without files are not in the list, but an agent needs them.
         for name in FOLDERS.iter().chain(&MADE) {
             make_folder(&folder.join(name))?;
         }
@@ -270,7 +271,7 @@ fn create(path: &Path, listed: &ListedFile) -> io::Result<File> {
     options.open(path)
 }
 
-/// The length of the first line, and the version that it names.
+/// Returns the length of the first line, and its version.
 fn first_line(file: &mut BufReader<File>) -> io::Result<(u64, Option<u32>)> {
     let mut line = Vec::new();
     let length = file.take(64).read_until(b'\n', &mut line)?;
@@ -283,7 +284,7 @@ fn first_line(file: &mut BufReader<File>) -> io::Result<(u64, Option<u32>)> {
     ))
 }
 
-/// The length and the content of the second line.
+/// Returns the length and the content of the second line.
 fn second_line(file: &mut BufReader<File>, path: &Path) -> Result<(u64, List), Error> {
     let mut line = Vec::new();
     let read = file
@@ -303,7 +304,7 @@ fn second_line(file: &mut BufReader<File>, path: &Path) -> Result<(u64, List), E
     }
 }
 
-/// The digest at the end, if it matches everything before it.
+/// Returns the digest at the end, if it matches everything before it.
 fn digest(file: &mut BufReader<File>, length: u64) -> io::Result<Option<String>> {
     let Some(end) = length.checked_sub(DIGEST_LINE) else {
         return Ok(None);

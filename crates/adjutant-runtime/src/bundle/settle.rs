@@ -1,5 +1,4 @@
-//! Makes an agent that was unpacked one of this place: its id and name, its directories and programs, and nothing
-//! outside.
+//! Adapts an unpacked agent to its destination: its id and name, its directories and programs, and no paths outside.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -16,8 +15,7 @@ use crate::{
     workspace::{AgentFile, Prepared, is_carried, is_same},
 };
 
-/// Gives the agent its new id and its name, applies local differences, and checks that nothing else in it refers to
-/// paths outside of its directory.
+/// Sets the new id and name, applies changes, and checks that nothing else refers to paths outside of its directory.
 pub(super) fn settle(
     folder: &Path,
     id: Uuid,
@@ -68,7 +66,7 @@ pub(super) fn settle(
         set(manifest, options)?;
     }
     manifest.name = name.into();
-    // There is only the manifest that runs; its needs are derived from it, not from data next to it.
+    // Only the manifest runs; its needs are derived from it, not from a file next to it.
     made.resolved.needs = needs(manifest);
     let tools = pinned(manifest, folder)?;
     let is_copy =
@@ -138,7 +136,7 @@ fn set(manifest: &mut Manifest, options: &ImportOptions) -> Result<(), Error> {
     }
 }
 
-/// Records the digests of the local programs: the included ones, and the others.
+/// Records the digests of the local programs, included or not.
 fn pinned(manifest: &mut Manifest, folder: &Path) -> Result<Vec<PinnedFile>, Error> {
     let mut pins: Vec<PinnedFile> = Vec::new();
     for program in manifest.programs_mut() {
@@ -177,13 +175,13 @@ fn pinned(manifest: &mut Manifest, folder: &Path) -> Result<Vec<PinnedFile>, Err
     Ok(pins)
 }
 
-/// Returns the part of a manifest that would lie outside its agent's directory, if there is one.
+/// Returns the part of a manifest that refers to a path outside its agent's directory, if there is one.
 fn outside(reach: Reach<'_>, has_root: bool) -> Option<String> {
     match reach {
         Reach::Copied(path) | Reach::Inside(path) => {
             (!is_inside(path)).then(|| path.display().to_string())
         }
-        // It does not mean the directory of the agent, wherever it points.
+        // Such a path never means the directory of the agent.
         Reach::Root(path) => rootless(path, "the `root` of a toolbox", has_root),
         Reach::Program(tool) => reaches("tool", &tool.binary, &tool.sandbox),
         Reach::Server(_, spec) => {
@@ -202,7 +200,7 @@ fn outside(reach: Reach<'_>, has_root: bool) -> Option<String> {
     }
 }
 
-/// Returns a directory that does not belong to the agent, unless a directory replaces the manifest's.
+/// Returns a directory that does not belong to the agent, unless another directory replaces the manifest's.
 fn rootless(path: &Path, what: &str, has_root: bool) -> Option<String> {
     let hint = match is_inside(path) {
         true if has_root => return None,
@@ -212,9 +210,9 @@ fn rootless(path: &Path, what: &str, has_root: bool) -> Option<String> {
     Some(format!("{}, {what}{hint}", path.display()))
 }
 
-/// Returns what a program is or can access that differs between processes.
+/// Returns a path of a program or its sandbox that depends on the process.
 fn reaches(whose: &str, program: &Path, sandbox: &SandboxSpec) -> Option<String> {
-    // A name is looked up in PATH; other relative paths mean different files in each directory.
+    // A name is looked up in PATH; other relative paths mean different files in each working directory.
     let is_name = program.components().count() == 1 && is_inside(program);
     let is_own = is_carried(program) && is_inside(program);
     if !is_name && !is_own && !is_place(program) {
@@ -231,7 +229,7 @@ fn reaches(whose: &str, program: &Path, sandbox: &SandboxSpec) -> Option<String>
     ))
 }
 
-/// True if a path means the same for every process: below these directories, none does.
+/// True if a path is absolute and has the same meaning for every process, unlike paths below `/proc` and `/dev`.
 fn is_place(path: &Path) -> bool {
     let is_shifty = ["/proc", "/dev"].iter().any(|it| path.starts_with(it));
     path.is_absolute() && !is_shifty && !path.components().any(|it| it == Component::ParentDir)

@@ -1,4 +1,4 @@
-//! Writes an agent into one file.
+//! Exports an agent to one file.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -24,7 +24,7 @@ use crate::{
     workspace::{AgentFile, Lock, Prepared, TOOLS, Workspace},
 };
 
-/// The number of times that files are copied which change meanwhile, and the time between two of them.
+/// The number of attempts to copy files that change in the meantime, and the interval between two.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -32,17 +32,17 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ExportOptions {
-    /// True if sessions, memories, boards and notes stay.
+    /// True if sessions, memories, boards and notes are omitted.
     pub without_state: bool,
 }
 
 impl ExportOptions {
-    /// All goes along.
+    /// Exports everything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Leaves sessions, memories, boards and notes behind: the agent begins without a memory where it arrives.
+    /// Omits sessions, memories, boards and notes: the agent starts without them at its destination.
     #[must_use]
     pub fn without_state(self) -> Self {
         Self {
@@ -55,23 +55,23 @@ impl ExportOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exported {
-    /// The number of files of the agent that are in it.
+    /// The number of exported files.
     pub files: usize,
-    /// The number of bytes that they have together.
+    /// Their total size in bytes.
     pub bytes: u64,
-    /// Files that stayed: links, pipes, devices, and those whose names cannot be carried.
+    /// Omitted entries: links, pipes, devices, and files whose names are not portable.
     pub skipped: Vec<String>,
     /// Its requirements at the destination: programs and files of command lines that are not next to its manifest, and
     /// directories of toolboxes.
     pub needed: Vec<String>,
 }
 
-/// Writes an agent into one file, which must not be there yet. The agent must be prepared and must not run. An update that was
-/// made and not started goes along.
+/// Exports an agent to a new file. The agent must be prepared and must not be running. A prepared update is exported
+/// with it.
 ///
 /// # Errors
-/// `Conflict` if it runs or is not prepared, `Busy` if it is being started or updated, `Exists` if the file exists,
-/// `Pull` if a program does not match its recorded digest, `Storage` for errors of reading or writing.
+/// `Conflict` if it is running or is not prepared, `Busy` if it is being started or updated, `Exists` if the file
+/// exists, `Pull` if a program does not match its recorded digest, `Storage` for errors of reading or writing.
 pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Exported, Error> {
     let workspace = &entry.workspace;
     if !workspace.file("prepared.json").is_file() {
@@ -97,7 +97,7 @@ pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Expor
             format!("there is a file already: {}", to.display()),
         ));
     }
-    // An update that waits for the next start is what the agent is: it goes along.
+    // A prepared update is part of the agent, so it is applied and exported.
     let life = Lock::take(&workspace.file("life.lock"))?;
     workspace.put_update()?;
     drop(life);
@@ -110,13 +110,14 @@ pub fn export(entry: &Entry, to: &Path, options: &ExportOptions) -> Result<Expor
                 .map(|()| exported)
                 .map_err(|error| storage("write", to, error))
         });
-    // It has its name, or is not wanted.
+    // The file has its final name, or is not needed.
     let _ = fs::remove_file(&beside);
     drop(lock);
     written
 }
 
-/// Writes the files into one, again if they changed meanwhile: a database that was let go of a moment ago is still being closed.
+/// Writes the files, and retries if they changed in the meantime: a database that was just released may still be
+/// closing.
 fn settled(
     workspace: &Workspace,
     options: &ExportOptions,
@@ -151,13 +152,13 @@ fn settled(
                 }
             });
         }
-        // It may not be there.
+        // It may not exist.
         let _ = fs::remove_file(to);
         thread::sleep(PAUSE);
     }
 }
 
-/// The contents of the file, and its header.
+/// Collects the contents of the file, and its header.
 fn gather(entry: &Entry, found: FoundFiles) -> Result<(Exported, Vec<FileSource>, List), Error> {
     let workspace = &entry.workspace;
     let mut carried = Carried::of(workspace)?;
@@ -308,8 +309,8 @@ impl Carried {
         Ok(carried)
     }
 
-    /// Programs next to the manifest are included; others keep the digest of the manifest, from before it was
-    /// prepared.
+    /// Includes programs next to the manifest; others keep the digest from the manifest as it was before the
+    /// preparation.
     fn programs(
         &mut self,
         made: &mut Manifest,
@@ -331,7 +332,7 @@ impl Carried {
             self.needed
                 .extend(reached.map(|path| format!("{}, for {whose}", path.display())));
             if binary.is_relative() && binary.components().count() > 1 {
-                // It was carried here, and lies in a directory that goes along.
+                // It was imported before, and is in an exported directory.
                 continue;
             }
             if !folder.is_some_and(|folder| binary.starts_with(folder)) {
@@ -368,8 +369,8 @@ impl Carried {
         Ok(())
     }
 
-    /// Directories of toolboxes and servers are not included; their paths become relative to the manifest, whose
-    /// directory differs at the destination.
+    /// Omits directories of toolboxes and servers; their paths become relative to the manifest, whose directory differs
+    /// at the destination.
     fn roots(&mut self, made: &mut Manifest, folder: Option<&Path>) {
         for agent in &mut made.agents {
             for toolbox in &mut agent.toolboxes {

@@ -1,4 +1,4 @@
-//! The calls that an agent may make by itself: a hook that denies, and a rule that asks.
+//! The `access` and `rules` of an agent: a hook that denies calls, and a rule that requires approvals.
 
 use std::sync::Arc;
 
@@ -13,11 +13,10 @@ use crate::{
     manifest::{Access, AgentSpec, Approval, PREFIXED},
 };
 
-/// The tools that what is said of all tools does not mean: an agent says by the one that its task is done, and finds others by the
-/// other, which does nothing else.
+/// Tools that rules for all tools do not affect: one reports that a task is done, the other only finds tools.
 const MEANT: [&str; 2] = ["task_complete", "find_tools"];
 
-/// Returns the decision on the calls of a tool, and the text that goes with it.
+/// Returns the decision on the calls of a tool, and its text.
 fn of<'a>(access: &'a Access, tool: &str) -> (Approval, Option<&'a Arc<str>>) {
     let rule = access.rules.iter().find(|rule| any_fits(&rule.tools, tool));
     match rule {
@@ -29,7 +28,7 @@ fn of<'a>(access: &'a Access, tool: &str) -> (Approval, Option<&'a Arc<str>>) {
     }
 }
 
-/// The agent, with these rules for its own calls. Agents under it have theirs.
+/// Applies these rules to the agent's own calls. Sub-agents have their own rules.
 pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
     let is_open = access.rules.is_empty() && matches!(access.default, None | Some(Approval::Allow));
     if is_open {
@@ -39,7 +38,7 @@ pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
     let own = Arc::clone(name);
     agent
         .on(move |cx: HookContext, point: BeforeTool| {
-            // Hooks hold for agents below too, which have rules of their own.
+            // Hooks also see the calls of sub-agents, which have their own rules.
             let verdict = match of(&denies, &point.call.name.0) {
                 (Approval::Deny, say) if cx.who.config_name == own => {
                     Verdict::Deny(denied(&point, say))
@@ -51,7 +50,7 @@ pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
         .approve_when(move |spec, _| asked(&asks, spec))
 }
 
-/// Tools for whoever calls them in the place of the agent: those that it may not call are not there, the others ask as they ask it.
+/// Returns the tools for a caller other than the agent: denied tools are omitted, the others keep their rules.
 pub(super) fn over(
     tools: impl Toolbox + 'static,
     access: &Access,
@@ -83,10 +82,11 @@ fn asked(access: &Access, spec: &ToolSpec) -> Option<Ask> {
     }
 }
 
-/// The rules of an agent, for the directory of its files. Whoever acts, and has none written, is asked about it.
+/// Returns the rules of an agent, for the directory of its files. An agent with acting tools and without rules gets
+/// mode `ask`.
 ///
 /// # Errors
-/// `Config` if one is none, if they would not know what some tools do, or if those that were kept are not believed.
+/// `Config` if a rule is invalid, if the rules would not recognize some tools, or if the stored rules are not trusted.
 pub(super) fn rules(spec: &AgentSpec, tooling: &Tooling) -> Result<Option<Rules>, Error> {
     let root = toolbox::root(tooling, spec);
     let rules = Rules::new(root.canonicalize().unwrap_or(root));
@@ -118,7 +118,7 @@ pub(super) fn rules(spec: &AgentSpec, tooling: &Tooling) -> Result<Option<Rules>
     kept_rules::restore(&tooling.workspace, &spec.name, rules).map(Some)
 }
 
-/// The agent, with rules about what its own calls do. Agents under it have theirs.
+/// Applies rules to the agent's own calls. Sub-agents have their own rules.
 pub(super) fn install_rules(agent: Agent, name: &Arc<str>, rules: &Rules) -> Agent {
     let (denies, asks, own) = (rules.clone(), rules.clone(), Arc::clone(name));
     let named = MEANT.map(|tool| {
@@ -127,7 +127,7 @@ pub(super) fn install_rules(agent: Agent, name: &Arc<str>, rules: &Rules) -> Age
             .iter()
             .any(|rule| rule.to_string().contains(&format!(" {tool}")))
     });
-    // What is said of all tools does not mean them.
+    // Rules for all tools do not affect these tools.
     let is_free = move |tool: &str| {
         MEANT
             .iter()

@@ -1,4 +1,4 @@
-//! An agent built from its part of a manifest.
+//! Builds an agent from its part of a manifest.
 
 use std::sync::Arc;
 
@@ -15,19 +15,20 @@ use super::{
 };
 use crate::manifest::{Durability, TeamSpec, ToolboxSpec};
 
-/// The largest depth to which teams and background tasks may have their own, since those are made beforehand.
+/// The maximum depth at which agents may have their own teams and background tasks, because these are created in
+/// advance.
 const MAX_ABOVE: usize = 2;
 
-/// The position of an agent among the others.
+/// The position of an agent in the tree.
 #[derive(Debug, Clone)]
 pub(super) struct AgentPosition<'a> {
-    /// The number of levels of agents that may stand below it; without this, the agent's own setting holds.
+    /// The permitted number of levels below it; `None` uses the agent's own setting.
     pub(super) left: Option<u16>,
-    /// True if it gets the means to give tasks from here, and not from the agent that gives it its own tasks.
+    /// True if it gets its delegation tools here, and not from the agent that delegates to it.
     pub(super) delegates: bool,
-    /// The agents whose teams and background tasks it is made for.
+    /// The agents whose teams and background tasks it is built for.
     pub(super) above: &'a [Arc<str>],
-    /// The caps on a run of it, beside its own.
+    /// Additional caps on its runs.
     pub(super) caps: Caps,
 }
 
@@ -43,7 +44,7 @@ impl Default for AgentPosition<'_> {
 }
 
 impl Agents {
-    /// An agent that prompts go to: it has sessions, memories, and the budget of the whole.
+    /// An agent that receives prompts: it has sessions, memories, and the budget of the manifest.
     pub(super) fn root(self: &Arc<Self>, member: &Arc<Member>, entry: &Arc<Member>) -> Agent {
         let tooling = &self.tooling;
         let place = AgentPosition {
@@ -60,7 +61,7 @@ impl Agents {
         agent
     }
 
-    /// The agent in a new session; without a model it uses the first agent's.
+    /// Builds the agent in a new session; without a model it uses the first agent's.
     pub(super) fn alone(self: &Arc<Self>, mut agent: Agent, member: &Member) -> Agent {
         let tooling = &self.tooling;
         let first = super::entry(&tooling.manifest)
@@ -78,14 +79,14 @@ impl Agents {
             agent = agent.durability(lasting(durability));
         }
         let agents = Arc::clone(self);
-        // The factories of subagents only hold weak references; this agent keeps them alive.
+        // The factories of sub-agents hold only weak references; this agent keeps them alive.
         agent.approve_when(move |_, _| {
             let _keeps = &agents;
             None
         })
     }
 
-    /// An agent with everything from its manifest.
+    /// Builds an agent with all parts of its manifest.
     pub(super) fn agent(
         self: &Arc<Self>,
         member: &Arc<Member>,
@@ -142,7 +143,7 @@ impl Agents {
         }
     }
 
-    /// The agent with its toolboxes.
+    /// Adds the toolboxes.
     fn equipped(
         self: &Arc<Self>,
         mut agent: Agent,
@@ -167,7 +168,7 @@ impl Agents {
                     );
                     agent
                 }
-                // The team gives it to the lead too.
+                // The team already provides it to the lead.
                 Piece::Board(_) if is_coordinator => agent,
                 Piece::Board(toolbox) => agent.toolbox(Arc::clone(toolbox)),
                 Piece::Notes(notes) => notes.install(agent),
@@ -183,7 +184,7 @@ impl Agents {
         }
     }
 
-    /// The agent with the tools to launch others.
+    /// Adds the tools that start other agents.
     fn launching(
         self: &Arc<Self>,
         agent: Agent,
@@ -218,7 +219,7 @@ impl Agents {
         agent.toolbox(wrap(spec, tools))
     }
 
-    /// The team that an agent may lead.
+    /// Builds the team that an agent may lead.
     fn team(self: &Arc<Self>, member: &Member, spec: &TeamSpec, place: &AgentPosition<'_>) -> Team {
         let (above, caps) = (place.below(member), bounds::caps(&spec.member_budget));
         let mut team =
@@ -266,12 +267,12 @@ impl Agents {
 }
 
 impl AgentPosition<'_> {
-    /// True if an agent here may have a team and background tasks.
+    /// True if an agent at this position may have a team and background tasks.
     fn may_open(&self, member: &Member) -> bool {
         self.above.len() < MAX_ABOVE && !self.above.contains(&member.spec.name)
     }
 
-    /// The agents above the subagents of this one.
+    /// Returns the agents above the sub-agents of this one.
     fn below(&self, member: &Member) -> Vec<Arc<str>> {
         self.above
             .iter()
@@ -281,7 +282,7 @@ impl AgentPosition<'_> {
     }
 }
 
-/// The agent with the times and sizes of its calls.
+/// Sets the timeouts and sizes of its calls.
 fn bounded(mut agent: Agent, member: &Member) -> Agent {
     let limits = &member.spec.limits;
     if let Some(timeout) = member.timeout() {

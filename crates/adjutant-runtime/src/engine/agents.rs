@@ -19,17 +19,16 @@ use crate::{
     prompt::Lead,
 };
 
-/// The agents that one may give tasks to.
+/// The agents that an agent may delegate to.
 type Set = BTreeSet<Arc<str>>;
 
 /// The agents of an engine.
 pub(super) struct Agents {
     pub(super) tooling: Tooling,
     members: BTreeMap<Arc<str>, Arc<Member>>,
-    /// True if all agents that give tasks may give them to the same agents: then one registry knows how deep they
-    /// stand.
+    /// True if all delegating agents may delegate to the same agents; then one registry tracks their depth.
     is_uniform: bool,
-    /// By their members, and the permitted levels below the caller, if relevant.
+    /// Keyed by their members and, if relevant, the permitted levels below the caller.
     registries: Mutex<BTreeMap<(Set, Option<u16>), Registry>>,
 }
 
@@ -65,12 +64,12 @@ impl Agents {
         }))
     }
 
-    /// An agent, by its name.
+    /// Returns an agent by its name.
     pub(super) fn member(&self, name: &str) -> Option<&Arc<Member>> {
         self.members.get(name)
     }
 
-    /// The others that an agent may give tasks to, or launch.
+    /// Returns the other agents that an agent may delegate to or start.
     pub(super) fn others(&self, spec: &AgentSpec) -> Set {
         let mut set = set_of(spec, &self.members.keys().cloned().collect());
         set.remove(&spec.name);
@@ -112,7 +111,7 @@ impl Agents {
             })
     }
 
-    /// The agent of a session that it was ordered in; `None` if the session is no child.
+    /// Returns the agent of a child session; `None` if the session is not a child.
     ///
     /// # Errors
     /// `Config` if there is no such agent.
@@ -133,7 +132,7 @@ impl Agents {
         }))
     }
 
-    /// The agent with the tools to give tasks to others, as deep as it may.
+    /// Adds the tools for delegation, up to the permitted depth.
     pub(super) fn delegating(
         self: &Arc<Self>,
         agent: Agent,
@@ -165,7 +164,7 @@ impl Agents {
         delegation.install(agent)
     }
 
-    /// The registry of the agents that an agent can delegate to.
+    /// Returns the registry of the agents that an agent can delegate to.
     fn registry(self: &Arc<Self>, spec: &AgentSpec, depth: u16) -> Registry {
         let set = set_of(spec, &self.members.keys().cloned().collect());
         let key = (set, (!self.is_uniform).then_some(depth));
@@ -178,7 +177,7 @@ impl Agents {
         }
         let mut registry = Registry::new();
         if self.tooling.board.is_some() {
-            // A board takes workers of one name for the same, and other programs may work on it.
+            // A board identifies workers by their names, and other programs may use the same board.
             registry = registry.worker(&format!("{:06x}", self.tooling.world.id() & 0xff_ffff));
         }
         for name in &key.0 {
@@ -190,7 +189,7 @@ impl Agents {
             } else {
                 0
             };
-            // An agent holds all of them, so they hold nothing that holds them.
+            // The agent owns them, so they must not own the agent.
             let (agents, member, uniform) =
                 (Arc::downgrade(self), Arc::clone(member), self.is_uniform);
             registry.register(member.profile(own), move || match agents.upgrade() {
@@ -213,7 +212,7 @@ impl Agents {
     }
 }
 
-/// The agents that one may give tasks to; itself may be among them, and never is given any.
+/// Returns the agents that an agent may delegate to. It may be in its own set, but never delegates to itself.
 fn set_of(spec: &AgentSpec, all: &Set) -> Set {
     spec.delegation
         .agents

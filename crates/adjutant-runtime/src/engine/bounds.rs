@@ -1,4 +1,4 @@
-//! The limits and budgets of a manifest, as an agent takes them.
+//! Converts the limits and budgets of a manifest.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use adjutant_llm::NanoUsd;
 
 use crate::manifest::{AgentSpec, BudgetSpec, LimitEnd};
 
-/// Returns the caps that a budget sets.
+/// Returns the caps of a budget.
 pub(super) fn caps(budget: &BudgetSpec) -> Caps {
     Caps {
         tokens: budget.tokens,
@@ -16,12 +16,12 @@ pub(super) fn caps(budget: &BudgetSpec) -> Caps {
         tool_calls: budget.tool_calls,
         wall_ms: budget.time.map(|time| millis(time.0)),
         depth: budget.depth,
-        // A manifest includes the first agent, and caps do not.
+        // The manifest's count includes the first agent; caps do not.
         agents: budget.agents.map(|agents| agents.saturating_sub(1)),
     }
 }
 
-/// The limits of one run of an agent.
+/// Returns the limits of one run of an agent.
 pub(super) fn limits(agent: &AgentSpec) -> Limits {
     let spec = &agent.limits;
     let usual = Limits::default();
@@ -40,7 +40,7 @@ pub(super) fn limits(agent: &AgentSpec) -> Limits {
     }
 }
 
-/// Billionths of dollars; negative amounts count as 0.
+/// Converts dollars to billionths of a dollar; negative amounts become 0.
 fn nano(dollars: f64) -> NanoUsd {
     NanoUsd((dollars * 1e9).round() as u64)
 }

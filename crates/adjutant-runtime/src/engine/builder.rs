@@ -34,7 +34,7 @@ use crate::{
     prompt::{Asked, Calls, Glances, LocalPrompter, SessionTable},
 };
 
-/// An engine in the making.
+/// Builds an engine.
 #[must_use]
 pub struct EngineBuilder {
     resolved: Resolved,
@@ -69,7 +69,7 @@ impl EngineBuilder {
         }
     }
 
-    /// Sets the directory that it works in; a temporary one without it, which is removed with the engine.
+    /// Sets the directory in which it works; by default a temporary one, which is removed with the engine.
     pub fn workspace(self, workspace: Workspace) -> Self {
         Self {
             workspace: Some(workspace),
@@ -85,7 +85,7 @@ impl EngineBuilder {
         }
     }
 
-    /// Sets clock, ids and chance.
+    /// Sets clock, ids and randomness.
     pub fn world(self, world: impl World + 'static) -> Self {
         Self {
             world: Arc::new(world),
@@ -98,13 +98,13 @@ impl EngineBuilder {
         Self { parts, ..self }
     }
 
-    /// Takes this model wherever the manifest names one of this name.
+    /// Uses this model wherever the manifest uses this name.
     pub fn model(mut self, name: impl Into<Arc<str>>, model: impl Model + 'static) -> Self {
         self.parts = self.parts.model(name, model);
         self
     }
 
-    /// Chooses models from these, in the place of what the manifest and the credentials offer.
+    /// Chooses models from these, instead of the manifest's and the environment's.
     pub fn models(self, models: Models) -> Self {
         Self {
             chosen_from: Some(models),
@@ -120,7 +120,7 @@ impl EngineBuilder {
         }
     }
 
-    /// Takes skills from these, in the place of what the manifest's directories hold.
+    /// Uses these skills instead of the manifest's directories.
     pub fn skills(self, skills: Skills) -> Self {
         Self {
             skills: Some(skills),
@@ -128,7 +128,7 @@ impl EngineBuilder {
         }
     }
 
-    /// Holds the programs of the manifest in this sandbox, in the place of the best of this machine.
+    /// Runs the programs of the manifest in this sandbox, instead of the best one of this machine.
     ///
     /// Each tool can have the additional permissions of its manifest entry.
     #[cfg(all(feature = "shell", target_os = "linux"))]
@@ -139,9 +139,9 @@ impl EngineBuilder {
         }
     }
 
-    /// Sets where tasks with `on: fleet` run: without it, such a manifest is refused.
+    /// Sets where tasks with `on: fleet` run; without it, such a manifest is refused.
     ///
-    /// The driver of these agents' sessions creates them with [`Engine::child`].
+    /// The process that runs the sessions of these agents creates them with [`Engine::child`].
     pub fn placement(self, placement: impl Placement + 'static) -> Self {
         Self {
             placement: Some(Arc::new(placement)),
@@ -149,13 +149,13 @@ impl EngineBuilder {
         }
     }
 
-    /// Adds a toolbox that the manifest may name, in the place of one of that name.
+    /// Adds a toolbox that the manifest may use, replacing one with that name.
     pub fn toolbox(mut self, name: impl Into<Arc<str>>, toolbox: impl Toolbox + 'static) -> Self {
         self.parts = self.parts.toolbox(name, toolbox);
         self
     }
 
-    /// Adds a toolbox like [`toolbox`](Self::toolbox), with possibly too many tools to list: an agent then finds them
+    /// Adds a toolbox like [`toolbox`](Self::toolbox) that may have too many tools to list: an agent then finds them
     /// with the tool `find_tools`, like the tools of a manifest's servers.
     pub fn server(mut self, name: impl Into<Arc<str>>, toolbox: impl Toolbox + 'static) -> Self {
         let name = name.into();
@@ -163,7 +163,7 @@ impl EngineBuilder {
         self.toolbox(name, toolbox)
     }
 
-    /// Adds a middleware that the manifest may name, in the place of one of that name: `logger`, `recovery`.
+    /// Adds a middleware that the manifest may use, replacing one with that name: `logger`, `recovery`.
     pub fn middleware(
         mut self,
         name: impl Into<Arc<str>>,
@@ -173,16 +173,16 @@ impl EngineBuilder {
         self
     }
 
-    /// Adds a provider of models, in the place of one of that name.
+    /// Adds a provider of models, replacing one with that name.
     pub fn provider(mut self, provider: Provider) -> Self {
         self.parts = self.parts.provider(provider);
         self
     }
 
-    /// Vouches for the addresses that the manifest names: keys of known vendors go there too.
+    /// Trusts the addresses in the manifest: keys of known vendors are sent there too.
     ///
-    /// Without it, such a key goes to its vendor's own hosts, to an address of the environment, and to a
-    /// [`provider`](Self::provider) that is given here, but to no other address that the manifest names.
+    /// Without it, such a key is sent only to its vendor's own hosts, to an address from the environment, and to a
+    /// [`provider`](Self::provider) that was added here.
     pub fn trusted(self) -> Self {
         Self {
             origin: Origin::Environment,
@@ -190,7 +190,7 @@ impl EngineBuilder {
         }
     }
 
-    /// Builds the engine: opens its store, makes its models, and holds every name against what there is.
+    /// Builds the engine: opens its store, creates its models, and checks every name.
     ///
     /// No model is called yet.
     ///
@@ -248,7 +248,7 @@ impl EngineBuilder {
             skills: self.skills,
             holder: self.holder,
             placement: self.placement,
-            // A variable of a server may be any word.
+            // A variable of a server can have any name.
             secrets: credentials
                 .iter()
                 .map(|(_, value)| value)
@@ -320,7 +320,7 @@ impl EngineBuilder {
         })
     }
 
-    /// True if anything is kept, read or run in the workspace.
+    /// True if data is stored, read or executed in the workspace.
     fn uses_folder(&self) -> bool {
         let manifest = &self.resolved.manifest;
         let keeps = self.store.is_none()
@@ -335,7 +335,7 @@ impl EngineBuilder {
     }
 }
 
-/// All agents of a manifest, with models to search by.
+/// Creates all agents of a manifest, with models for search.
 async fn members(
     manifest: &Manifest,
     first: &str,
@@ -370,13 +370,13 @@ async fn members(
     Ok(members)
 }
 
-/// The model with a name, for a run that continues with another one.
+/// Returns the model with a name, for a run that continues with another model.
 fn named(models: &Mutex<Models>, name: &str) -> Result<Arc<dyn Model>, Error> {
     let mut models = models.lock().unwrap_or_else(PoisonError::into_inner);
     models.chosen(&ModelChoice::Name(name.into()))
 }
 
-/// The servers of a manifest, as toolboxes.
+/// Returns the servers of a manifest, as toolboxes.
 #[cfg(feature = "mcp")]
 fn servers(
     manifest: &Manifest,
@@ -395,7 +395,7 @@ fn servers(
     )
 }
 
-/// This program knows no servers.
+/// This program was built without MCP.
 #[cfg(not(feature = "mcp"))]
 fn servers(
     manifest: &Manifest,

@@ -10,17 +10,17 @@ use uuid::Uuid;
 use super::store::place;
 use crate::{Error, ErrorKind, Manifest, Overrides, Resolved, Workspace, manifest::DataSpec};
 
-/// A directory, which is removed when this is dropped if it was made for the engine alone.
+/// A directory. A temporary one is removed on drop.
 #[derive(Debug)]
 pub(super) struct Folder {
     own: Option<PathBuf>,
 }
 
 impl Folder {
-    /// The directory that was given, or a temporary one; with all that must be in it, if it is used.
+    /// Returns the given directory or a temporary one, with its subdirectories if it is used.
     ///
     /// # Errors
-    /// `Storage` if it cannot be made.
+    /// `Storage` if it cannot be created.
     pub(super) fn of(given: Option<Workspace>, is_used: bool) -> Result<(Self, Workspace), Error> {
         let (folder, workspace) = match given {
             Some(workspace) => (Self { own: None }, workspace),
@@ -52,18 +52,18 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(path) = &self.own {
-            // A directory that cannot be removed is left to the program that tidies temporary directories.
+            // If the removal fails, the system cleans its temporary directories later.
             let _ = fs::remove_dir_all(path);
         }
     }
 }
 
-/// Returns the configuration that a manifest comes to.
+/// Resolves a manifest.
 ///
-/// It reads files.
+/// Reads files.
 ///
 /// # Errors
-/// `Manifest` if it is wrong.
+/// `Manifest` if it is invalid.
 pub(super) async fn resolve(path: &Path, overrides: Overrides) -> Result<Resolved, Error> {
     let path = path.to_owned();
     let read = tokio::task::spawn_blocking(move || {
@@ -76,10 +76,10 @@ pub(super) async fn resolve(path: &Path, overrides: Overrides) -> Result<Resolve
     Ok(read?)
 }
 
-/// Lays the data files of a manifest into the working directory, where they are not there yet.
+/// Copies the data files of a manifest into the working directory, unless they exist already.
 ///
 /// # Errors
-/// `Storage` if one cannot be copied, `Config` if its place leads out of the directory.
+/// `Storage` if a file cannot be copied, `Config` if its destination is outside the directory.
 pub(super) fn lay(data: &[DataSpec], workspace: &Workspace) -> Result<(), Error> {
     for one in data {
         let name = one
@@ -90,7 +90,7 @@ pub(super) fn lay(data: &[DataSpec], workspace: &Workspace) -> Result<(), Error>
         let to = place(&workspace.work(), one.to.as_deref().unwrap_or(name))?;
         make(to.parent().unwrap_or(workspace.root()))?;
         if to.exists() {
-            // The agents may have worked on it.
+            // The agents may have changed it.
             continue;
         }
         fs::copy(&one.file, &to)

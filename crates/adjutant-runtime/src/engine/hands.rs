@@ -1,4 +1,4 @@
-//! The toolboxes of an agent that act: on files, by commands, in the web.
+//! The toolboxes of an agent with effects: files, commands and web pages.
 
 use std::{path::Path, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
 /// The toolboxes with actions that need an approval.
 const ACTS: [&str; 3] = ["edits", "shell", "fetch"];
 
-/// The directory of an agent's files, in which its toolboxes work; they share which files were read.
+/// The directory of an agent's files. Its toolboxes share the states of the files that were read.
 pub(super) struct Hands<'a> {
     tooling: &'a Tooling,
     agent: &'a AgentSpec,
@@ -34,7 +34,7 @@ impl<'a> Hands<'a> {
         }
     }
 
-    /// The files.
+    /// Returns the files.
     ///
     /// # Errors
     /// `Config` if the directory cannot be used.
@@ -52,10 +52,10 @@ impl<'a> Hands<'a> {
         Ok(self.files.insert(files).clone())
     }
 
-    /// A toolbox that acts; `None` if that is not its name.
+    /// Returns a toolbox with effects; `None` if the name is another one.
     ///
     /// # Errors
-    /// `Config` if the directory cannot be used, or this program was built without it.
+    /// `Config` if the directory cannot be used, or if this program was built without the toolbox.
     pub(super) fn toolbox(&mut self, name: &str) -> Result<Option<Arc<dyn Toolbox>>, Error> {
         Ok(Some(match name {
             "edits" => Arc::new(Edits::new(&self.files()?).toolbox()),
@@ -105,7 +105,8 @@ impl<'a> Hands<'a> {
         }))
     }
 
-    /// The directory of commands. A command that could read the directory of agents could call each of them.
+    /// Returns the directory of commands. It must not contain the directory of agents, because a command that reads the
+    /// tokens there could call every agent.
     #[cfg(all(feature = "shell", target_os = "linux"))]
     fn command_root(&self) -> Result<std::path::PathBuf, Error> {
         let root = toolbox::root(self.tooling, self.agent);
@@ -151,7 +152,7 @@ pub(super) fn acts(tooling: &Tooling, agent: &AgentSpec) -> bool {
     })
 }
 
-/// Ends background work when the last run of an agent has ended, or waits.
+/// Terminates background work when the last run of an agent has ended or waits.
 #[cfg(all(feature = "shell", target_os = "linux"))]
 fn ending(end: impl Fn() + Send + Sync + 'static) -> Arc<dyn Middleware> {
     use std::sync::atomic::{AtomicUsize, Ordering};

@@ -13,26 +13,26 @@ use crate::{
     prompt::Lead,
 };
 
-/// The maximum number of open sessions. The least recently used idle ones are closed, and read again when they are
+/// The maximum number of open sessions. The least recently used idle sessions are closed, and read again when they are
 /// needed.
 const MAX_KEPT: usize = 64;
-/// The maximum number of characters of a session's name in the name of an agent that works on a board.
+/// The maximum number of characters of a session's name in the name of an agent that uses a board.
 const MAX_SHORT: usize = 24;
 
 /// The agents of each session.
 pub(super) struct Leads {
-    /// The agents in no session.
+    /// The agents without a session.
     pattern: Lead,
-    /// The agent that prompts go to.
+    /// The agent that receives prompts.
     first: Arc<str>,
-    /// True if agents of two sessions need different names, because a board identifies its workers by them.
+    /// True if agents of different sessions need different names, because a board identifies its workers by name.
     is_named: bool,
     kept: Mutex<LeadCache>,
 }
 
 #[derive(Default)]
 struct LeadCache {
-    /// With the moment of the newest use.
+    /// With the time of the last use.
     leads: BTreeMap<Arc<str>, (Lead, u64)>,
     now: u64,
 }
@@ -47,7 +47,7 @@ impl Leads {
         }
     }
 
-    /// The agents of a session.
+    /// Returns the agents of a session.
     ///
     /// # Errors
     /// `Invalid` if the name is invalid.
@@ -84,7 +84,7 @@ impl Leads {
 }
 
 impl LeadCache {
-    /// Lets go of a session that rests, if there are too many.
+    /// Closes an idle session, if there are too many.
     fn make_room(&mut self, first: &str) {
         if self.leads.len() < MAX_KEPT {
             return;
@@ -103,7 +103,7 @@ impl LeadCache {
 }
 
 impl Lead {
-    /// The same agents in a session; a single one can be named after it.
+    /// Returns the same agents in a session; a single agent can get its name.
     fn session(&self, log: LogId, name: Option<String>) -> Self {
         match (self, name) {
             (Lead::Agent(agent), Some(short)) => {
@@ -115,12 +115,12 @@ impl Lead {
         }
     }
 
-    /// True if the session is active; `first` is the agent that gets prompts.
+    /// True if the session is active; `first` is the agent that receives prompts.
     fn is_at_work(&self, first: &str) -> bool {
         let is_busy = |agent: &Agent| agent.is_running() || !agent.queue().is_empty();
         match self {
             Lead::Agent(agent) => is_busy(agent),
-            // All of them share one session.
+            // All agents of a chain share one session.
             Lead::HandoffChain(chain) => chain.agent(first).is_some_and(is_busy),
         }
     }

@@ -1,4 +1,4 @@
-//! An agent of a manifest with everything that it needs at hand, so that instances of it can be made at any time.
+//! An agent of a manifest with all its resolved parts, from which instances can be built at any time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,10 +28,10 @@ use crate::{
     manifest::{AgentSpec, Compaction, ModelChoice, OptionsSpec},
 };
 
-/// An agent of a manifest, ready to be made.
+/// An agent of a manifest with all its resolved parts.
 pub(super) struct Member {
     pub(super) spec: AgentSpec,
-    /// Its own model; by default, its opener's model.
+    /// Its own model; `None` uses its caller's model.
     pub(super) model: Option<Arc<dyn Model>>,
     pub(super) options: Options,
     pub(super) instructions: Option<Arc<str>>,
@@ -51,7 +51,7 @@ pub(super) struct Member {
 
 impl Member {
     /// # Errors
-    /// `Config` if something that it names is not there or wrong, `Model` if its model cannot be had.
+    /// `Config` if a part is missing or invalid, `Model` if its model is not available.
     pub(super) async fn new(
         spec: &AgentSpec,
         tooling: &Tooling,
@@ -116,10 +116,10 @@ impl Member {
         })
     }
 
-    /// Enables its provider's web search, if its manifest does; `usual` is the model of agents without one.
+    /// Enables its provider's web search if its manifest does; `usual` is the model of agents without one.
     ///
     /// # Errors
-    /// `Config` if its provider is not known to have one, or its models are of different ones.
+    /// `Config` if its provider is not known to support it, or its models have different providers.
     pub(super) fn search(
         &mut self,
         usual: Option<&Arc<dyn Model>>,
@@ -166,7 +166,7 @@ impl Member {
         Ok(())
     }
 
-    /// Its own tools, under its rules, for other callers; without tools that depend on its runs and subagents.
+    /// Returns its own tools with its rules, for other callers; without tools that depend on its runs and sub-agents.
     pub(super) fn offered(&self) -> Arc<dyn Toolbox> {
         let mut all = Composite::new(Arc::clone(&self.spec.name));
         for piece in &self.toolboxes {
@@ -184,12 +184,12 @@ impl Member {
         access::over(all, &self.spec.access, self.rules.as_ref())
     }
 
-    /// Returns the time that a run of it may take.
+    /// Returns the timeout of its runs.
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.spec.limits.timeout.map(|time| time.0)
     }
 
-    /// Returns its profile for the choice by others. It may delegate to this depth.
+    /// Returns its profile, by which other agents choose it. It may delegate up to this depth.
     pub(super) fn profile(&self, depth: u16) -> Profile {
         let spec = &self.spec;
         let mut profile = Profile::new(Arc::clone(&spec.name), Arc::clone(&spec.description));
@@ -231,8 +231,8 @@ fn made(
         })
 }
 
-/// The floor, with compaction before anything is omitted, or none; depending on the manifest, compaction also acts
-/// earlier.
+/// Returns the context fitting: compaction before anything is omitted, or no fitting; depending on the manifest,
+/// compaction also runs earlier.
 fn floor(
     spec: &AgentSpec,
     tooling: &Tooling,

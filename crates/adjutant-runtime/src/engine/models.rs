@@ -13,28 +13,28 @@ use adjutant_llm::{
 use adjutant_providers::{Chooser, Chosen, Origin, Provider};
 use serde_json::json;
 
-/// The number of times that a failed call is tried again, if nothing is set.
+/// The default number of retries of a failed call.
 const RETRIES: u32 = 2;
 
-/// A model's name, and how many requests and tokens of input a minute it may get.
+/// A model's name, and its limits of requests and input tokens per minute.
 type ModelLimits = (Arc<str>, Option<u32>, Option<u64>);
 
-/// Makes models: each once, for all who choose the same.
+/// Creates models; equal choices share one model.
 pub struct Models {
     chooser: Chooser,
-    /// Models from the application, instead of those with their names.
+    /// Models from the application, which replace models with these names.
     given: BTreeMap<Arc<str>, Arc<dyn Model>>,
     /// Created models without decorators.
     bare: BTreeMap<Arc<str>, Arc<dyn Model>>,
     /// Created models with decorators.
     made: Vec<(ModelSpec, Arc<dyn Model>)>,
-    /// A limit is shared by all agents with the same settings for a model.
+    /// Rate limiters, shared by all agents with the same settings for a model.
     limiters: BTreeMap<ModelLimits, Limiter>,
     world: Arc<dyn World>,
 }
 
 impl Models {
-    /// Creates the maker of the models that this chooser finds; they are tried again by the clock of this world.
+    /// Creates models with this chooser; retries use the clock of this world.
     pub fn new(chooser: Chooser, world: impl World + 'static) -> Self {
         let (given, bare, limiters) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self {
@@ -47,10 +47,10 @@ impl Models {
         }
     }
 
-    /// The models of a manifest, with these credentials; `origin` is who vouches for its addresses.
+    /// Creates the models of a manifest with these credentials; `origin` is the source of trust in its addresses.
     ///
     /// # Errors
-    /// `Config` if a provider or a model of the manifest contradicts itself.
+    /// `Config` if a provider or a model of the manifest is inconsistent.
     pub(super) fn of(
         manifest: &Manifest,
         credentials: &Credentials,
@@ -77,7 +77,7 @@ impl Models {
         ))
     }
 
-    /// Uses these models instead of those with their names.
+    /// Uses these models instead of models with their names.
     pub(super) fn given(self, given: BTreeMap<Arc<str>, Arc<dyn Model>>) -> Self {
         Self { given, ..self }
     }
@@ -91,7 +91,7 @@ impl Models {
     /// [`Chooser::resolve`].
     ///
     /// # Errors
-    /// As [`Models::chosen`].
+    /// Like [`Models::chosen`].
     pub async fn resolve(&mut self, choice: &ModelChoice) -> Result<(), Error> {
         let spec = choice.spec();
         if self.made.iter().any(|(made, _)| *made == spec) {
@@ -108,7 +108,7 @@ impl Models {
         Ok(())
     }
 
-    /// The chosen model with its decorators.
+    /// Returns the chosen model with its decorators.
     ///
     /// # Errors
     /// `Model` if there is no model with that name, or no key for it; the source contains the details.
@@ -116,10 +116,10 @@ impl Models {
         self.made(&choice.spec())
     }
 
-    /// Returns the model from the environment if no model is named, and how it was chosen, without decorators.
+    /// Returns the model from the environment if none is named, and how it was chosen, without decorators.
     ///
     /// # Errors
-    /// `Model` if the model named by a variable is not available; the source contains the reason.
+    /// `Model` if the model from a variable is not available; the source contains the reason.
     pub async fn offered(&mut self) -> Result<Chosen, Error> {
         let chosen = self.chooser.choose(None).await;
         let chosen =
@@ -131,7 +131,7 @@ impl Models {
         Ok(chosen)
     }
 
-    /// Returns the chooser that models are chosen from.
+    /// Returns the chooser of models.
     pub fn chooser(&self) -> &Chooser {
         &self.chooser
     }
@@ -166,7 +166,7 @@ impl Models {
         Ok(model)
     }
 
-    /// One model of a chain, which waits for its turn and is tried again.
+    /// Returns one model of a chain, with rate limit and retries.
     fn tried(&mut self, spec: &ModelSpec, name: &Arc<str>) -> Result<Arc<dyn Model>, Error> {
         let mut model = self.bare_within(spec, name)?;
         if spec.requests_per_minute.is_some() || spec.input_tokens_per_minute.is_some() {
@@ -193,7 +193,7 @@ impl Models {
         }))
     }
 
-    /// The model with the times of this choice, if it sets any.
+    /// Returns the model with the timeouts of this choice, if it sets any.
     fn bare_within(&mut self, spec: &ModelSpec, name: &Arc<str>) -> Result<Arc<dyn Model>, Error> {
         if spec.timeouts == Default::default() || self.given.contains_key(name) {
             return self.bare(name);

@@ -1,4 +1,4 @@
-//! The parts of a program, which a manifest can name like built-in ones.
+//! The parts of a program that a manifest can name like built-in ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,10 +14,11 @@ use serde::de::DeserializeOwned;
 
 use crate::manifest::PartNames;
 
-/// The parts that a program brings, by the names that a manifest may use.
+/// The parts of a program, by the names that a manifest may use.
 ///
-/// A program that is host and operator in one gives them to [`EngineBuilder::parts`](crate::EngineBuilder::parts) or to
-/// [`host::main`](crate::host::main), and their [`names`](Self::names) to [`Manifest::load_with`](crate::Manifest::load_with).
+/// A program that is both host and operator passes them to [`EngineBuilder::parts`](crate::EngineBuilder::parts) or to
+/// [`host::main`](crate::host::main), and their [`names`](Self::names) to
+/// [`Manifest::load_with`](crate::Manifest::load_with).
 #[derive(Clone)]
 pub struct Parts {
     pub(super) models: BTreeMap<Arc<str>, Arc<dyn Model>>,
@@ -28,7 +29,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The parts that are there anyway: the effects that come with the agent, the middleware `logger` and `recovery`.
+    /// The built-in parts: the effects of the agent crate, the middleware `logger` and `recovery`.
     pub fn new() -> Self {
         Self {
             models: BTreeMap::new(),
@@ -42,7 +43,7 @@ impl Parts {
         }
     }
 
-    /// Takes this model wherever a manifest names one of this name.
+    /// Uses this model wherever a manifest uses this name.
     #[must_use]
     pub fn model(mut self, name: impl Into<Arc<str>>, model: impl Model + 'static) -> Self {
         self.models.insert(name.into(), Arc::new(model));
@@ -59,14 +60,14 @@ impl Parts {
         self
     }
 
-    /// Adds a toolbox, in the place of one of that name.
+    /// Adds a toolbox, replacing one with that name.
     #[must_use]
     pub fn toolbox(mut self, name: impl Into<Arc<str>>, toolbox: impl Toolbox + 'static) -> Self {
         self.toolboxes.insert(name.into(), Arc::new(toolbox));
         self
     }
 
-    /// Adds a middleware, in the place of one of that name.
+    /// Adds a middleware, replacing one with that name.
     #[must_use]
     pub fn middleware(
         mut self,
@@ -77,14 +78,14 @@ impl Parts {
         self
     }
 
-    /// Adds a provider of models, in the place of one of that name.
+    /// Adds a provider of models, replacing one with that name.
     #[must_use]
     pub fn provider(mut self, provider: Provider) -> Self {
         self.providers.push(provider);
         self
     }
 
-    /// The names of all of them.
+    /// Returns the names of all parts.
     pub fn names(&self) -> PartNames {
         fn of<T>(map: &BTreeMap<Arc<str>, T>) -> BTreeSet<String> {
             map.keys().map(|name| name.to_string()).collect()

@@ -1,6 +1,6 @@
-//! Names with stars in them.
+//! Names with wildcards.
 
-/// True if a name matches: a `*` stands for any characters, including none.
+/// True if a name matches: a `*` matches any characters, including none.
 pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;
@@ -19,7 +19,7 @@ pub(super) fn fits(pattern: &str, name: &str) -> bool {
     left.ends_with(end)
 }
 
-/// True if any of the patterns fits.
+/// True if any of the patterns matches.
 pub(super) fn any_fits<P: AsRef<str>>(patterns: &[P], name: &str) -> bool {
     patterns.iter().any(|pattern| fits(pattern.as_ref(), name))
 }

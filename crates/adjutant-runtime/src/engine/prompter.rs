@@ -1,4 +1,4 @@
-//! The requests that can be made of an engine.
+//! Implements the prompt API for an engine.
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -13,8 +13,8 @@ use crate::{
     },
 };
 
-/// Methods as `async_trait` writes them, without a future of their own: for each future that holds an engine, the compiler
-/// would look again whether all that an engine is made of can be sent.
+/// Writes the methods as `async_trait` does, without a future of their own: otherwise the compiler checks `Send` of the
+/// whole engine again for each future.
 macro_rules! passed_on {
     ($($name:ident<$($life:lifetime)?>($($argument:ident: $type:ty),*) -> $output:ty;)*) => {$(
         fn $name<'engine, $($life,)? 'future>(

@@ -1,4 +1,4 @@
-//! The toolbox `reflections`: an agent looks up lessons of failures itself.
+//! The toolbox `reflections`: an agent looks up lessons from failures.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use adjutant_orchestration::Reflections;
 use adjutant_tool::{CallContext, Replay, ToolError, ToolErrorKind, ToolSpec, Tools, tool_fn};
 use serde_json::{Value, json};
 
-/// The purpose of the tool.
+/// The description of the tool.
 const ABOUT: &str = "Shows what was learned from tasks like this one that failed before. Describe the task in a sentence.";
 
 /// The toolbox with `recall_reflections`.

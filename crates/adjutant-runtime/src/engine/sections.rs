@@ -1,4 +1,4 @@
-//! Texts in every request in addition to the instructions: context files, and the files of the working directory.
+//! Texts in every request in addition to the instructions: context files, and descriptions of data files.
 
 use std::{
     fs::File,
@@ -16,10 +16,10 @@ use crate::{
 
 /// The maximum number of bytes of a file in the context.
 const MAX_FILE: u64 = 1 << 20;
-/// The maximum number of bytes that all of them may have for one agent.
+/// The maximum total size of the files for one agent, in bytes.
 const MAX_CONTEXT: usize = 4 << 20;
 
-/// The text of instructions.
+/// Returns the text of instructions.
 ///
 /// # Errors
 /// `Config` if their file cannot be read.
@@ -30,10 +30,10 @@ pub(super) fn instructions(instructions: &Instructions) -> Result<Arc<str>, Erro
     }
 }
 
-/// The sections of context files and data files.
+/// Returns the sections of context files and data files.
 ///
 /// # Errors
-/// `Config` if a file cannot be read, or if they are too large together.
+/// `Config` if a file cannot be read, or if their total size is too large.
 pub(super) fn told(context: &[ContextSpec], data: &[DataSpec]) -> Result<Sections, Error> {
     let (mut sections, mut bytes) = (Sections::default(), 0);
     for one in context {
@@ -64,7 +64,7 @@ pub(super) fn told(context: &[ContextSpec], data: &[DataSpec]) -> Result<Section
     Ok(sections)
 }
 
-/// A context file under its heading; none if it may be missing, and is.
+/// Returns a context file under its heading; `None` if it is optional and missing.
 fn document(spec: &ContextSpec) -> Result<Option<String>, Error> {
     let (file, name, optional) = match spec {
         ContextSpec::File(file) => (file, None, false),
@@ -87,7 +87,7 @@ fn document(spec: &ContextSpec) -> Result<Option<String>, Error> {
     Ok(Some(format!("## {name}\n\n{}", text.trim())))
 }
 
-/// A line about a data file that has a description.
+/// Returns a line about a data file that has a description.
 fn line(data: &DataSpec) -> Option<String> {
     let description = data.description.as_deref()?;
     let place = data
@@ -97,7 +97,7 @@ fn line(data: &DataSpec) -> Option<String> {
     Some(format!("- `{}`: {description}", place.display()))
 }
 
-/// The text of a regular file, so that nothing waits for a pipe.
+/// Reads a regular file, so that a pipe cannot block.
 fn read(path: &Path) -> Result<String, Error> {
     let wrong = |why: String| {
         Error::new(

@@ -1,4 +1,4 @@
-//! The store of a manifest: sessions, and what else lasts.
+//! The store of a manifest: sessions, and other durable data.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use adjutant_llm::World;
 use adjutant_store::Postgres;
 use adjutant_store::{JsonlJournal, Sqlite};
 
-/// An open store: of sessions, and of what else lasts.
+/// An open store of sessions and other data.
 #[derive(Clone)]
 pub struct Store(Kind);
 
@@ -28,13 +28,13 @@ pub struct Store(Kind);
 enum Kind {
     Sqlite(Sqlite),
     Jsonl(JsonlJournal),
-    /// Nothing lasts beyond the process, and no thread is needed.
+    /// Data is lost when the process exits; no thread is needed.
     Memory(Volatile),
     #[cfg(feature = "postgres")]
     Postgres(Postgres),
 }
 
-/// Key-value stores, by their names.
+/// Key-value stores by name.
 type KvStores = BTreeMap<Arc<str>, Arc<dyn KvStore>>;
 
 /// A store in memory.
@@ -47,7 +47,7 @@ struct Volatile {
 }
 
 impl Store {
-    /// A store of which nothing lasts beyond the process.
+    /// Creates a store in memory, whose data is lost when the process exits.
     pub fn memory_only(world: impl World + 'static) -> Self {
         let world: Arc<dyn World> = Arc::new(world);
         Self(Kind::Memory(Volatile {
@@ -66,7 +66,7 @@ impl Store {
     /// Opens the store of a workspace, and creates it if it does not exist.
     ///
     /// # Errors
-    /// `Storage` if it cannot be opened or a variable is missing, `Config` if it is described wrongly.
+    /// `Storage` if it cannot be opened or a variable is missing, `Config` if its description is invalid.
     pub(super) async fn open(
         spec: &StoreSpec,
         workspace: &Workspace,
@@ -100,7 +100,7 @@ impl Store {
         }
     }
 
-    /// Its sessions.
+    /// Returns its sessions.
     pub fn journal(&self) -> Arc<dyn Journal> {
         match &self.0 {
             Kind::Sqlite(store) => Arc::new(store.journal()),
@@ -111,10 +111,10 @@ impl Store {
         }
     }
 
-    /// Its sessions, with what of them is due.
+    /// Returns its sessions with the queue of work.
     ///
     /// # Errors
-    /// `Config` if it does not support due work.
+    /// `Config` if it has no work queue.
     pub fn due_work(&self) -> Result<Arc<dyn DueWork>, Error> {
         match &self.0 {
             Kind::Sqlite(store) => Ok(Arc::new(store.journal())),
@@ -125,7 +125,7 @@ impl Store {
         }
     }
 
-    /// Its facts.
+    /// Returns its memory.
     ///
     /// # Errors
     /// `Config` if it has none.
@@ -139,7 +139,7 @@ impl Store {
         }
     }
 
-    /// One of its key-value stores; `what` is its purpose for errors.
+    /// Returns one of its key-value stores; `what` is its purpose, for errors.
     ///
     /// # Errors
     /// `Config` if it has none.
@@ -163,7 +163,7 @@ impl Store {
     }
 }
 
-/// A path within a directory: what would lead out of it is refused.
+/// Joins a path to a directory, and refuses paths that lead out of it.
 ///
 /// # Errors
 /// `Config` if it leads out.
@@ -202,7 +202,7 @@ async fn postgres(
     })?;
     match Postgres::connect(url).world(world).await {
         Ok(store) => Ok(store.into()),
-        // The server's message may hold the same things as the address.
+        // The server's message may contain the same secrets as the address.
         Err(error) => {
             let message = format!(
                 "the PostgreSQL database that {variable} names cannot be used: {:?}",
@@ -255,7 +255,7 @@ impl From<Postgres> for Store {
 }
 
 impl fmt::Debug for Store {
-    /// Does not contain the address, which may contain a password.
+    /// Omits the address, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").finish_non_exhaustive()
     }

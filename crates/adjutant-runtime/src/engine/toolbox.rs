@@ -1,4 +1,4 @@
-//! The toolboxes of an agent, by name, with the changes of a manifest.
+//! The toolboxes of an agent by name, with the changes of a manifest.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,22 +20,22 @@ use crate::{
     manifest::{AgentSpec, TOOLBOXES, ToolboxChoice, ToolboxSpec},
 };
 
-/// The part of a toolbox that an agent gets.
+/// The parts that a toolbox adds to an agent.
 #[derive(Clone)]
 pub(super) enum Piece {
     /// Its tools.
     Toolbox(Arc<dyn Toolbox>),
-    /// Its tools, which are found by another one where they are too many.
+    /// Tools that an agent finds with another tool if there are too many.
     Server(Arc<dyn Toolbox>),
-    /// The tools of the board: the coordinator of a team keeps them.
+    /// The tools of the board, which the coordinator of a team keeps.
     Board(Arc<dyn Toolbox>),
-    /// Tools and the agent's texts about them.
+    /// Tools, and texts about them in the context.
     Notes(Notes),
-    /// Tools that are made with the agents that they launch.
+    /// Tools that are created together with the agents that they start.
     Background(ToolboxSpec),
 }
 
-/// A toolbox that an agent names.
+/// Returns a toolbox that an agent names.
 ///
 /// # Errors
 /// `Config` if it does not exist, if a requirement is missing, or if a pattern matches nothing.
@@ -94,7 +94,7 @@ pub(super) async fn piece(
         }),
         (None, "peers") => Arc::clone(tooling.peers.as_ref().ok_or_else(|| lacks("`peers`"))?),
         (None, "background") => return Ok(Piece::Background(spec)),
-        // It is not started just to check patterns against its tools.
+        // A server is not started only to check patterns against its tools.
         (None, name) if tooling.servers.contains_key(name) => {
             return Ok(Piece::Server(wrap(
                 &spec,
@@ -122,7 +122,7 @@ pub(super) async fn piece(
     })
 }
 
-/// A toolbox with the changes of a manifest, if they fit any of its tools.
+/// Applies the changes of a manifest to a toolbox, if they match any of its tools.
 async fn changed(
     agent: &AgentSpec,
     spec: &ToolboxSpec,
@@ -149,7 +149,7 @@ async fn changed(
     Ok(wrap(spec, toolbox))
 }
 
-/// A toolbox with the changes of a manifest: first which tools, then how, at last under which names.
+/// Applies the changes of a manifest: first the selection of tools, then their options, last their names.
 pub(super) fn wrap(spec: &ToolboxSpec, toolbox: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
     let mut toolbox = toolbox;
     if spec.only.is_some() || !spec.except.is_empty() {
@@ -171,7 +171,7 @@ pub(super) fn wrap(spec: &ToolboxSpec, toolbox: Arc<dyn Toolbox>) -> Arc<dyn Too
     }
 }
 
-/// True if nothing is changed about a toolbox.
+/// True if a manifest changes nothing about a toolbox.
 pub(super) fn is_plain(spec: &ToolboxSpec) -> bool {
     *spec == named(&spec.name)
 }
@@ -188,7 +188,7 @@ fn named(name: &Arc<str>) -> ToolboxSpec {
     }
 }
 
-/// The directory of an agent's files.
+/// Returns the directory of an agent's files.
 pub(super) fn root(tooling: &Tooling, agent: &AgentSpec) -> PathBuf {
     let of_files = |choice: &ToolboxChoice| match choice {
         ToolboxChoice::Spec(spec) if &*spec.name == "files" => spec.root.clone(),
@@ -214,12 +214,12 @@ pub(super) fn is_own(tooling: &Tooling, root: &Path) -> bool {
         .is_some_and(|(root, own)| root.starts_with(own))
 }
 
-/// True if a backend made the workspace, in a directory of agents.
+/// True if a backend created the workspace, in a directory of agents.
 fn is_made(tooling: &Tooling) -> bool {
     tooling.workspace.file("agent.json").is_file()
 }
 
-/// Returns the directory of this agent, with all others: a program that can read it can call each of them.
+/// Returns the directory of this and all other agents. A program that can read it can call each of them.
 pub(super) fn kept(tooling: &Tooling) -> &Path {
     let own = tooling.workspace.root();
     match own.parent() {

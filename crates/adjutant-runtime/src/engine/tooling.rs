@@ -1,4 +1,4 @@
-//! The shared parts of an engine's agents: the store and its users, their programs, their toolboxes.
+//! The shared parts of an engine's agents: the store, their programs, their toolboxes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use crate::{
     process_tool::{Program, ProgramHolder, Surroundings},
 };
 
-/// The key-value store of reflections, if they have no directory.
+/// The key-value store of reflections without a directory.
 const REFLECTIONS: &str = "reflections";
 
 /// The parts that all agents of an engine share.
@@ -36,13 +36,13 @@ pub(super) struct Tooling {
     pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
     /// The servers of the manifest, by their names.
     pub(super) servers: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
-    /// The toolboxes of the application whose tools may be too many to be listed.
+    /// Toolboxes of the application that may have too many tools to list.
     pub(super) many: BTreeSet<Arc<str>>,
-    /// The agents of other processes that the manifest names, as a toolbox.
+    /// The toolbox of the agents of other processes that the manifest names.
     pub(super) peers: Option<Arc<dyn Toolbox>>,
     /// Middleware by name.
     pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
-    /// In the place of the sandbox of this machine.
+    /// Replaces the sandbox of this machine.
     #[cfg_attr(
         not(all(feature = "shell", target_os = "linux")),
         allow(dead_code, reason = "nothing is held there")
@@ -52,11 +52,11 @@ pub(super) struct Tooling {
     pub(super) placement: Option<Arc<dyn Placement>>,
     programs: BTreeMap<Arc<str>, Program>,
     skills: Skills,
-    /// The texts that are never written into notes on failures.
+    /// Texts that are never written into notes about failures.
     secrets: Vec<Arc<str>>,
 }
 
-/// The parts that the application gives, beside the manifest.
+/// The parts from the application.
 pub(super) struct Given {
     pub(super) workspace: Workspace,
     pub(super) world: Arc<dyn World>,
@@ -66,19 +66,19 @@ pub(super) struct Given {
     pub(super) many: BTreeSet<Arc<str>>,
     pub(super) peers: Option<Arc<dyn Toolbox>>,
     pub(super) middleware: BTreeMap<Arc<str>, Arc<dyn Middleware>>,
-    /// Instead of the skills in the directories.
+    /// Replaces the skills of the directories.
     pub(super) skills: Option<Skills>,
     pub(super) secrets: Vec<Arc<str>>,
-    /// In the place of the sandbox of this machine.
+    /// Replaces the sandbox of this machine.
     pub(super) holder: Option<ProgramHolder>,
     pub(super) placement: Option<Arc<dyn Placement>>,
 }
 
 impl Tooling {
-    /// It reads skills and programs, and blocks for that.
+    /// Reads skills and programs. Blocks.
     ///
     /// # Errors
-    /// `Config` if something of the manifest cannot be had with this store, or is not there.
+    /// `Config` if a part of the manifest is missing, or not supported by this store.
     pub(super) fn new(manifest: &Manifest, store: Store, given: Given) -> Result<Self, Error> {
         let Given {
             workspace,
@@ -147,7 +147,7 @@ impl Tooling {
         })
     }
 
-    /// Returns the time at which facts are drawn from runs, if they are.
+    /// Returns when facts are extracted from runs, if they are.
     pub(super) fn extraction(&self) -> Option<Extraction> {
         self.manifest
             .memory
@@ -156,7 +156,7 @@ impl Tooling {
             .map(|_| Extraction::Awaited)
     }
 
-    /// A program, by its name.
+    /// Returns a program by its name.
     ///
     /// # Errors
     /// `Config` if it does not exist.
@@ -168,7 +168,7 @@ impl Tooling {
             .ok_or_else(|| unknown(agent, "process tool", name, &known()))
     }
 
-    /// The skills that an agent names.
+    /// Returns the skills that an agent names.
     ///
     /// # Errors
     /// `Config` if one does not exist.
@@ -198,10 +198,11 @@ impl Tooling {
         })
     }
 
-    /// Returns an agent's reflections, at the place where they are kept.
+    /// Returns the reflections of an agent.
     ///
     /// # Errors
-    /// `Config` if the directory leads out of the workspace or is reached by a link, or if the store keeps none.
+    /// `Config` if the directory leads out of the workspace or contains a link, or if the store does not support
+    /// reflections.
     pub(super) fn reflections(&self, spec: &ReflectionSpec) -> Result<Reflections, Error> {
         let reflections = match &spec.folder {
             Some(folder) => {
@@ -224,7 +225,7 @@ impl Tooling {
     }
 }
 
-/// The programs of a manifest. A sandbox is only looked up if there are some.
+/// Creates the programs of a manifest. A sandbox is only looked up if there are any.
 fn programs(
     manifest: &Manifest,
     workspace: &Workspace,
@@ -241,7 +242,7 @@ fn programs(
     made.collect()
 }
 
-/// An agent names something that there is not.
+/// Returns the error that an agent names a part that does not exist.
 pub(super) fn unknown(agent: &AgentSpec, what: &str, name: &str, known: &[&str]) -> Error {
     let mut message = format!(
         "the agent {} names a {what} that there is not: {name}",

@@ -1,4 +1,4 @@
-//! The history of an agent, kept beside it. The supervisor decides what follows from it.
+//! The history of an agent, stored in its directory. The supervisor decides what follows from it.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -11,50 +11,49 @@ use crate::{
     files::{Sync, read_json_if_any, write_json},
 };
 
-/// The file of an agent that holds its course.
+/// The file with the history of an agent.
 const FILE: &str = "supervision.json";
 
-/// The history of one agent since it was last ordered to run. It is stored next to the agent, so that a new operator
-/// continues with it.
+/// The history of an agent since its last start order. It is stored, so that a new operator continues with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Course {
-    /// The newest order that was taken up.
+    /// The latest order that was processed.
     pub order: u64,
-    /// The number of failures in a row.
+    /// The number of consecutive failures.
     pub attempts: u32,
-    /// The number of automatic restarts since it was ordered to run.
+    /// The number of automatic restarts since the last start order.
     pub restarts: u64,
-    /// The time at which it is started again, in milliseconds since 1970-01-01 UTC.
+    /// The time of the next start attempt, in milliseconds since 1970-01-01 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_ms: Option<u64>,
-    /// The reason why it is not started again.
+    /// The reason why it is not restarted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_up: Option<Arc<str>>,
-    /// True if it waits for a place, since so many agents run already.
+    /// True if it is queued because the maximum number of agents is running.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_waiting: bool,
     /// The times of its crashes, in milliseconds since 1970-01-01 UTC.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub(crate) crashes: VecDeque<u64>,
-    /// Since when it runs, if it does.
+    /// The start of its current run, in milliseconds since 1970-01-01 UTC; `None` if it is not running.
     #[serde(skip)]
     pub(crate) up_since: Option<u64>,
-    /// True if it must be stopped before it continues.
+    /// True if it must be stopped before the next start.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) restart: bool,
 }
 
 impl Course {
-    /// True if it is to be stopped before it is started, and was not stopped yet.
+    /// True if it must be stopped before the next start, and was not stopped yet.
     pub fn is_restarting(&self) -> bool {
         self.restart
     }
 }
 
 impl Home {
-    /// Returns the history of an agent since it was last ordered to run, as its supervisor wrote it down.
+    /// Reads the history of an agent.
     ///
     /// # Errors
     /// `Storage` if it cannot be read.
@@ -62,7 +61,7 @@ impl Home {
         Ok(read_json_if_any(&self.workspace(id).file(FILE))?.unwrap_or_default())
     }
 
-    /// Writes down what happened to an agent.
+    /// Writes the history of an agent.
     pub(crate) fn keep(&self, id: Uuid, course: &Course) -> Result<(), Error> {
         write_json(&self.workspace(id).file(FILE), course, Sync::Program)
     }

@@ -1,4 +1,4 @@
-//! The goal of an agent: written durably, so that no crash of the requesting program or the operator loses it.
+//! The desired state of an agent, written durably, so that no crash of the requesting program or the operator loses it.
 
 use std::{fs::File, time::Duration};
 
@@ -11,9 +11,10 @@ use crate::{
     files::{Sync, make_folder, private, read_json_if_any, storage, write_json},
 };
 
-/// The file of an agent that holds it.
+/// The file with the desired state of an agent.
 const FILE: &str = "desired.json";
-/// The number of tries for the lock, and the pause after each: another writer holds it while it writes one small file.
+/// The number of attempts to acquire the lock, and the pause after each; a writer holds it while it writes one small
+/// file.
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -24,23 +25,23 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 pub enum Goal {
     /// It runs.
     Running,
-    /// It does not.
+    /// It does not run.
     Stopped,
-    /// Nothing of it is left.
+    /// It is deleted.
     Removed,
 }
 
 /// The desired state of an agent, and the number of the order.
 ///
-/// Shape: `{"goal":"running","order":3}`.
+/// Format: `{"goal":"running","order":3}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Desired {
     /// The state that it should be in.
     pub goal: Goal,
-    /// The number of this order, from 1: a newer one resets the start attempts.
+    /// The number of this order, from 1. A newer order resets the start attempts.
     pub order: u64,
-    /// True if it is to be stopped first, if it runs.
+    /// True if it must be stopped first, if it is running.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restart: bool,
 }
@@ -55,7 +56,7 @@ impl Desired {
 }
 
 impl Home {
-    /// Returns the desired state of an agent. Without orders, it should not run.
+    /// Returns the desired state of an agent. Without orders, it does not run.
     ///
     /// # Errors
     /// `Storage` if it cannot be read.
@@ -63,20 +64,20 @@ impl Home {
         Ok(read_json_if_any(&self.workspace(id).file(FILE))?.unwrap_or(Desired::NOTHING))
     }
 
-    /// Writes the desired state of an agent, and notifies an operator. It is durable when this returns.
+    /// Writes the desired state of an agent, and notifies the operator. It is durable when this returns.
     ///
-    /// An agent that was to be stopped, and is to run before that was taken up, is stopped first.
+    /// If an order to stop was not processed yet, a start order first stops the agent.
     ///
     /// # Errors
-    /// `Missing` if there is no such agent, `Storage` if it cannot be written.
+    /// `Missing` if the agent does not exist, `Storage` if the file cannot be written.
     pub fn desire(&self, id: Uuid, goal: Goal) -> Result<Desired, Error> {
         self.order(id, goal, false)
     }
 
-    /// Writes down that an agent should run, and be stopped first if it does.
+    /// Orders a restart: the agent is stopped first if it is running.
     ///
     /// # Errors
-    /// As [`Home::desire`].
+    /// Like [`Home::desire`].
     pub fn desire_restart(&self, id: Uuid) -> Result<Desired, Error> {
         self.order(id, Goal::Running, true)
     }
@@ -90,12 +91,12 @@ impl Home {
             ));
         }
         let lock = self.lock_orders()?;
-        // A file that cannot be understood is replaced: an order must be possible at any time.
+        // An unreadable file is replaced, because an order must always be possible.
         let before = self.desired(id).unwrap_or(Desired::NOTHING);
         let taken = self.course(id).unwrap_or_default().order;
-        // A stop that was not yet carried out is not lost in a start: an update for the next start waits for it.
+        // A start order keeps an unprocessed stop, because an update for the next start depends on it.
         let stops = before.order > taken && (before.restart || before.goal == Goal::Stopped);
-        // If the file was replaced, the supervisor knows of later orders than that.
+        // If the file was replaced, the supervisor may have processed later orders.
         let order = before.order.max(taken).saturating_add(1);
         let desired = Desired {
             goal,

@@ -1,4 +1,4 @@
-//! The agents of a directory, as they are written down; nothing of them is started or changed.
+//! Reads the recorded agents of a directory, without starting or changing them.
 
 use std::{fs, io, sync::Arc};
 
@@ -7,10 +7,10 @@ use uuid::Uuid;
 use super::Home;
 use crate::{AgentFile, Error, ErrorKind, Resolved, Workspace, files::storage};
 
-/// The smallest number of letters of an id that stand for it.
+/// The minimum length of an id prefix that identifies an agent.
 const MIN_PREFIX: usize = 4;
 
-/// An agent, as it is written down.
+/// A recorded agent.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Entry {
@@ -20,9 +20,9 @@ pub struct Entry {
     pub name: Arc<str>,
     /// Its workspace.
     pub workspace: Workspace,
-    /// The time at which it was created, in milliseconds since 1970-01-01 UTC.
+    /// The time of its creation, in milliseconds since 1970-01-01 UTC.
     pub created_ms: u64,
-    /// The configuration that runs, or will run.
+    /// The configuration that it runs, or will run.
     pub resolved: Arc<Resolved>,
 }
 
@@ -30,17 +30,17 @@ pub struct Entry {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Entries {
-    /// The readable ones, sorted by name.
+    /// The readable agents, sorted by name.
     pub all: Vec<Entry>,
-    /// The problems of the others.
+    /// The errors of the others.
     pub problems: Vec<(Uuid, Error)>,
 }
 
 impl Home {
-    /// The agents of the directory.
+    /// Returns the agents of the directory.
     ///
     /// # Errors
-    /// `Storage` if the directory cannot be read. Errors of single agents are returned next to the others.
+    /// `Storage` if the directory cannot be read. Errors of single agents are returned separately.
     pub fn entries(&self) -> Result<Entries, Error> {
         let mut entries = Entries::default();
         let folder = match fs::read_dir(self.root()) {
@@ -56,7 +56,7 @@ impl Home {
         }) {
             match self.entry(id) {
                 Ok(Some(entry)) => entries.all.push(entry),
-                // It is just being made, or just gone.
+                // It is being created or was just removed.
                 Ok(None) => {}
                 Err(error) => entries.problems.push((id, error)),
             }
@@ -94,7 +94,7 @@ impl Home {
 }
 
 impl Entries {
-    /// The agent of this name or id, or the only one whose id begins so.
+    /// Returns the agent with this name or id, or the only one with this id prefix.
     ///
     /// # Errors
     /// `Missing` if no id has this prefix, `Invalid` if several have it.

@@ -1,4 +1,4 @@
-//! The one operator of a directory of agents: a lock that the kernel keeps, for as long as its process lives.
+//! The operator of a directory of agents: holds a kernel lock while its process lives.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -14,11 +14,12 @@ use crate::{
 };
 
 const FILE: &str = "operator.lock";
-/// The number of tries for the lock, and the pause after each: a program that only looks holds the lock for a moment.
+/// The number of attempts to acquire the lock, and the pause after each: a program that checks the lock holds it
+/// briefly.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The right to work on a directory of agents, until it is dropped or the process ends.
+/// The exclusive right to operate a directory of agents, until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct Operator {
     home: Home,
@@ -26,10 +27,11 @@ pub struct Operator {
 }
 
 impl Home {
-    /// Takes the right to work on the agents.
+    /// Acquires the exclusive right to operate the agents.
     ///
     /// # Errors
-    /// `Busy` if another operator has it; the message names its process. `Storage` if the directory cannot be used.
+    /// `Busy` if another operator holds it; the message contains its process id. `Storage` if the directory cannot be
+    /// used.
     pub fn operate(&self) -> Result<Operator, Error> {
         make_folder(self.root())?;
         let mut file = self.open_lock()?;
@@ -37,7 +39,8 @@ impl Home {
             match file.try_lock() {
                 Ok(()) => {
                     let named = file.set_len(0).and_then(|()| file.rewind());
-                    // The name is for messages alone: on a full disk, agents must be stopped and removed all the same.
+                    // The process id is only for messages: on a full disk, it must still be possible to stop and remove
+                    // agents.
                     let _ = named.and_then(|()| write!(file, "{}", std::process::id()));
                     return Ok(Operator {
                         home: self.clone(),
@@ -67,14 +70,14 @@ impl Home {
         Lock::is_held(&self.root().join(FILE))
     }
 
-    /// The process of the running operator, if it was stopped by a signal. Only known on Linux.
+    /// Returns the process of the running operator, if it was stopped by a signal. Only known on Linux.
     pub fn frozen(&self) -> Option<u32> {
         let held = self.is_operated().unwrap_or(false);
         self.holder()
             .filter(|pid| held && crate::processes::is_stopped(*pid))
     }
 
-    /// The process that has the right, if it is known.
+    /// Returns the process of the operator, if it is known.
     pub fn holder(&self) -> Option<u32> {
         fs::read_to_string(self.root().join(FILE))
             .ok()?
@@ -98,7 +101,7 @@ impl Home {
 }
 
 impl Operator {
-    /// The directory of agents.
+    /// Returns the directory of agents.
     pub fn home(&self) -> &Home {
         &self.home
     }
@@ -106,7 +109,7 @@ impl Operator {
 
 impl Drop for Operator {
     fn drop(&mut self) {
-        // Removes the id of a process that no longer works here.
+        // Removes the id of a process that is no longer the operator.
         let _ = self.file.set_len(0);
     }
 }

@@ -1,5 +1,4 @@
-//! The lines that the process of an agent writes to standard error: one JSON object a line, never a text of a prompt or
-//! an answer.
+//! The log of an agent's process on standard error: one JSON object per line, without texts of prompts or answers.
 
 use std::{
     io::{self, Write},
@@ -12,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::{Error, http, prompt::Work};
 
-/// The maximum number of characters of a panic in the log.
+/// The maximum number of characters of a panic message in the log.
 const MAX_PANIC: usize = 500;
 
-/// Writes lines, each at once.
+/// Writes lines without buffering.
 #[derive(Debug, Clone)]
 pub(super) struct Log {
     world: Arc<dyn World>,
@@ -30,7 +29,7 @@ impl Log {
 
     /// Writes one line.
     ///
-    /// Shape: `{"at_ms":1767225600000,"event":"prompt_ended","session":"main",…}`.
+    /// Format: `{"at_ms":1767225600000,"event":"prompt_ended","session":"main",…}`.
     pub(super) fn line(&self, event: &str, fields: Value) {
         let mut line = json!({ "at_ms": self.world.now_ms(), "event": event });
         if let (Some(line), Value::Object(fields)) = (line.as_object_mut(), fields) {

@@ -12,7 +12,7 @@ use std::{
 use super::HostOptions;
 use crate::{Error, ErrorKind, PartNames, Parts, Workspace};
 
-/// The argument by which a program is begun as a host.
+/// The argument that starts a program as a host.
 const HOST: &str = "agent-host";
 /// The argument that requests the names of a host's parts.
 const PARTS: &str = "--parts";
@@ -55,7 +55,7 @@ pub fn main(parts: impl FnOnce() -> Parts) -> Option<ExitCode> {
     Some(match told {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // There may be no reader.
+            // Standard error may have no reader.
             let _ = writeln!(std::io::stderr(), "{error}");
             ExitCode::FAILURE
         }
@@ -70,7 +70,7 @@ fn tell(names: &PartNames) -> Result<(), Error> {
 }
 
 fn serve(workspace: &OsString, parts: Parts) -> Result<(), Error> {
-    // One thread: an agent waits for models and tools, and there may be hundreds of such processes.
+    // One thread is enough: an agent mostly waits for models and tools, and there may be hundreds of such processes.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -81,7 +81,7 @@ fn serve(workspace: &OsString, parts: Parts) -> Result<(), Error> {
     ))
 }
 
-/// Queries a host for the names of its parts: it runs `PROGRAM agent-host --parts`, and blocks up to 10 s.
+/// Queries a host for the names of its parts: runs `PROGRAM agent-host --parts`, and blocks up to 10 s.
 ///
 /// # Errors
 /// `Config` if it does not return them.
@@ -111,7 +111,7 @@ pub fn part_names(program: &Path) -> Result<PartNames, Error> {
         });
     }
     let answer = answer.recv_timeout(TIMEOUT);
-    // It has ended by now, or is to.
+    // It has ended already, or must end.
     let _ = child.kill();
     let _ = child.wait();
     let text = answer.map_err(|_| wrong("did not tell its parts in 10 s"))?;

@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind};
 pub(super) struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
-    /// A terminal that goes away ends nothing.
+    /// A hangup of the terminal is ignored.
     hangup: tokio::signal::unix::Signal,
 }
 
@@ -25,7 +25,7 @@ impl Signals {
         })
     }
 
-    /// The name of the next termination signal.
+    /// Waits for the next termination signal and returns its name.
     pub(super) async fn next(&mut self) -> &'static str {
         loop {
             tokio::select! {
@@ -55,7 +55,7 @@ impl Signals {
         })
     }
 
-    /// The name of the next termination signal.
+    /// Waits for the next termination signal and returns its name.
     pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             Some(()) = self.interrupt.recv() => "CTRL-C",

@@ -1,4 +1,4 @@
-//! The agent for callers that speak A2A: its card, and one route for all their requests.
+//! The agent for A2A clients: its card, and one route for all requests.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -25,7 +25,7 @@ use crate::ErrorKind;
 
 /// The route of requests.
 pub(super) const PATH: &str = "/a2a";
-/// The header, or the query field, with the version of a caller.
+/// The header, or the query parameter, with the protocol version of a client.
 const VERSION: &str = "a2a-version";
 
 pub(super) fn routes() -> Router<Arc<Site>> {

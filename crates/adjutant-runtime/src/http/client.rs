@@ -1,4 +1,4 @@
-//! The client of an agent's routes: the prompt surface from another process.
+//! The HTTP client of an agent: the prompt API from another process.
 
 use std::{fmt, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
@@ -27,18 +27,18 @@ use crate::{
     },
 };
 
-/// The time that a connection may take to be made.
+/// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time that an answer may take if it needs no model.
+/// The timeout of a request that needs no model.
 const QUICK: Duration = Duration::from_secs(10);
-/// The time for which a stream may be silent: comments come four times as often.
+/// The timeout of a silent stream: the server sends comments four times as often.
 const SILENCE: Duration = Duration::from_secs(60);
-/// The time for which a connection is kept for the next request; the server keeps it longer.
+/// The time for which an idle connection is reused; the server keeps it longer.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// The status of an agent, now and at each change; ends after `stopped`.
+/// The status of an agent: the current one, then each change; ends after `stopped`.
 pub type StatusStream = ItemStream<AgentReport>;
-/// The items of a route, until it has no more.
+/// The items of a route.
 pub type ItemStream<T> = Pin<Box<dyn Stream<Item = Result<T, Error>> + Send>>;
 
 /// The client for requests to an agent in another process. Cheap to clone.
@@ -47,22 +47,22 @@ pub struct Client {
     http: reqwest::Client,
     address: SocketAddr,
     token: Arc<str>,
-    /// The path that every route is below.
+    /// The prefix of every route.
     below: Arc<str>,
 }
 
 impl Client {
-    /// A client of the agent at this address. No request is sent yet.
+    /// Creates a client for the agent at this address. No request is sent yet.
     ///
     /// # Errors
-    /// `Config` if no client can be made.
+    /// `Config` if the HTTP client cannot be created.
     pub fn new(address: SocketAddr, token: impl Into<Arc<str>>) -> Result<Self, Error> {
-        // An error means that the program has chosen another provider already, which is fine.
+        // It fails if the program has installed another provider already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = reqwest::Client::builder()
             .http1_only()
             .no_proxy()
-            // It never leaves this machine: the certificates of the system are not read.
+            // Requests never leave this machine, so the system's certificates are not loaded.
             .tls_certs_only([])
             .tcp_nodelay(true)
             .connect_timeout(CONNECT_TIMEOUT)
@@ -80,7 +80,7 @@ impl Client {
         })
     }
 
-    /// The same caller of the routes below another path.
+    /// Returns a client for the routes below another path.
     pub(crate) fn below(&self, path: String) -> Self {
         Self {
             below: path.into(),
@@ -88,12 +88,12 @@ impl Client {
         }
     }
 
-    /// Returns the address that the agent listens on.
+    /// Returns the address of the agent.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// True if the agent takes prompts. Needs no token.
+    /// True if the agent accepts prompts. Needs no token.
     ///
     /// # Errors
     /// `Connection` if the agent cannot be reached.
@@ -115,11 +115,11 @@ impl Client {
         self.get("/status", &[]).await
     }
 
-    /// Watches the status of the agent, now and at each change. A stream that ends before `stopped` ends with an
-    /// error.
+    /// Watches the status of the agent: the current one, then each change. A stream that ends before `stopped` ends
+    /// with an error.
     ///
     /// # Errors
-    /// As [`status`](Client::status).
+    /// Like [`status`](Client::status).
     pub async fn watch(&self) -> Result<StatusStream, Error> {
         self.follow("/status", &[]).await
     }
@@ -141,11 +141,10 @@ impl Client {
         Ok(Box::pin(items(accepted(answer).await?)))
     }
 
-    /// Requests the agent to end. The request has arrived when this returns; [`watch`](Client::watch) reports the
-    /// end.
+    /// Asks the agent to stop. The request was received when this returns; [`watch`](Client::watch) reports the end.
     ///
     /// # Errors
-    /// As [`status`](Client::status).
+    /// Like [`status`](Client::status).
     pub async fn stop(&self) -> Result<(), Error> {
         let asked = self.ask(Method::POST, "/stop", &[])?.timeout(QUICK);
         accepted(asked.send().await.map_err(unanswered)?)
@@ -166,7 +165,7 @@ impl Client {
         self.post_in(path, None, request).await
     }
 
-    /// The same, about a session.
+    /// Sends a POST request about a session.
     async fn post_in(
         &self,
         path: &str,
@@ -341,7 +340,7 @@ impl Prompter for Client {
     }
 }
 
-/// Returns the items in the frames of an answer. The frame `end` must be the last one; `error` ends them too.
+/// Returns the items in the frames of a response. The frame `end` must be the last one; `error` also ends them.
 fn items<T: DeserializeOwned + Send + 'static>(
     answer: Response,
 ) -> impl Stream<Item = Result<T, Error>> + Send {
@@ -384,8 +383,8 @@ async fn json_of<T: DeserializeOwned>(answer: Response) -> Result<T, Error> {
     serde_json::from_slice(&whole(answer).await?).map_err(|error| unreadable().with_source(error))
 }
 
-/// The whole body of an answer. The server can be any program, as for an agent at an address: the size is limited to
-/// one frame of a stream.
+/// Reads the whole body of a response. The server can be any program, as for an agent at an address, so the size is
+/// limited to one frame of a stream.
 async fn whole(mut answer: Response) -> Result<Vec<u8>, Error> {
     let too_long = || {
         Error::new(
@@ -417,7 +416,7 @@ async fn accepted(answer: Response) -> Result<Response, Error> {
     }
 }
 
-/// The error in an answer.
+/// Returns the error in a response.
 async fn refused(answer: Response) -> Error {
     let status = answer.status();
     let told = whole(answer)

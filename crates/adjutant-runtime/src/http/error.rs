@@ -1,4 +1,4 @@
-//! Errors on their way over HTTP: they keep their kinds.
+//! Errors over HTTP: they keep their kinds.
 
 use std::error::Error as _;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::MAX_REQUEST_BYTES;
 use crate::{Error, ErrorKind};
 
-/// The maximum number of causes in an answer.
+/// The maximum number of causes in a response.
 const MAX_CAUSES: usize = 8;
 /// The maximum number of characters of a message.
 const MAX_MESSAGE: usize = 8000;
@@ -43,7 +43,7 @@ const KINDS: [(ErrorKind, &str, u16); 22] = [
     (ErrorKind::Agent, "agent", 500),
 ];
 
-/// Shape: `{"error":{"kind":"conflict","message":"…","is_retryable":false}}`.
+/// Format: `{"error":{"kind":"conflict","message":"…","is_retryable":false}}`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Wire {
     error: ErrorBody,
@@ -57,19 +57,19 @@ struct ErrorBody {
     is_retryable: bool,
 }
 
-/// An error for an answer, with a separate status if the kind does not determine it.
+/// An error for a response, with a separate status if the kind does not determine it.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(super) error: Error,
     pub(super) status: StatusCode,
 }
 
-/// The status of an answer for this kind of error.
+/// Returns the HTTP status of an error kind.
 pub fn status_of(kind: ErrorKind) -> u16 {
     row(kind).map_or(500, |(_, _, status)| *status)
 }
 
-/// The name of a kind in JSON.
+/// Returns the name of a kind in JSON.
 pub(crate) fn name_of(kind: ErrorKind) -> &'static str {
     row(kind).map_or("agent", |(_, name, _)| *name)
 }
@@ -108,7 +108,7 @@ impl Wire {
         }
     }
 
-    /// The error; one of an unknown kind is the agent's.
+    /// Returns the error; an unknown kind becomes `Agent`.
     pub(super) fn error(self) -> Error {
         let known = KINDS.iter().find(|(_, name, _)| *name == self.error.kind);
         Error::new(
@@ -127,7 +127,7 @@ impl From<Error> for Problem {
 }
 
 impl Problem {
-    /// A problem of a request, with its own status.
+    /// Creates a problem with its own status.
     pub(super) fn new(status: StatusCode, kind: ErrorKind, message: &str) -> Self {
         Self {
             error: Error::new(kind, message),
@@ -136,7 +136,7 @@ impl Problem {
     }
 }
 
-/// A request has more bytes than it may have.
+/// Returns the error that a request is too large.
 pub(super) fn too_long() -> Error {
     Error::new(
         ErrorKind::Full,
@@ -147,7 +147,7 @@ pub(super) fn too_long() -> Error {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let told = (self.status, Json(Wire::of(&self.error)));
-        // A caller that should retry later releases its place in the meantime.
+        // A client that should retry later must not keep its connection.
         match (self.status, self.error.kind()) {
             (StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Busy) => (
                 [(header::RETRY_AFTER, "1"), (header::CONNECTION, "close")],

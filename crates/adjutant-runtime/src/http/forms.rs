@@ -1,4 +1,4 @@
-//! The formats of requests, which are part of the error for another one.
+//! The accepted formats of requests, which are part of the error for an invalid request.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ const MAX_FAULTS: usize = 3;
 /// The maximum number of characters of each.
 const MAX_FAULT: usize = 200;
 
-/// A request of which there is a form.
+/// A request with a documented format.
 pub(crate) trait RequestForm {
-    /// The name of its schema in the description; empty for a query.
+    /// The name of its schema in the OpenAPI description; empty for a query.
     const SCHEMA: &'static str = "";
-    /// The form in words.
+    /// The format as text.
     const FORM: &'static str;
 }
 
@@ -80,7 +80,7 @@ impl RequestForm for PausesRequest {
         "?session=NAME&limit=1 to 1000&after=MARK OF A PAGE, each of which may be left out";
 }
 
-/// The error for a request with the wrong format, and the format. `why` is used if the schema finds nothing.
+/// Returns the error for an invalid request, with the accepted format. `why` is used if the schema finds no violation.
 pub(super) fn explain<T: RequestForm>(value: Option<&Value>, why: String) -> String {
     let mut faults = value
         .map(|value| faults(T::SCHEMA, value))
@@ -100,7 +100,7 @@ pub(super) fn explain<T: RequestForm>(value: Option<&Value>, why: String) -> Str
     )
 }
 
-/// The validation errors of a value.
+/// Returns the schema violations of a value.
 fn faults(name: &str, value: &Value) -> Vec<String> {
     let pointer = format!("/components/schemas/{name}");
     let document = serde_json::from_str(OPENAPI).map(Arc::new).ok();

@@ -1,30 +1,30 @@
-//! Server-sent events, read: a line is looked at once, however long it is and in how many parts it comes.
+//! Parses server-sent events. Each byte is scanned once, however long a line is and in how many chunks it arrives.
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// The maximum number of bytes of one frame, and of an answer without any.
+/// The maximum number of bytes of one frame, and of a response without frames.
 pub(super) const MAX_FRAME_BYTES: usize = 256 * 1024 * 1024;
 
-/// Makes frames of bytes.
+/// Parses bytes into frames.
 ///
-/// Source: WHATWG HTML, "Server-sent events" (2025), of which a carriage return alone as the end of a line is omitted:
+/// Source: WHATWG HTML, "Server-sent events" (2025). A single carriage return as a line end is not supported, because
 /// the routes never write one.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     bytes: BytesMut,
-    /// The number of the bytes that are known to hold no end of a line.
+    /// The number of bytes that contain no line end.
     seen: usize,
     frame: Frame,
 }
 
-/// A frame: its name and its content.
+/// A frame: its name and its data.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) event: String,
     pub(super) data: Vec<u8>,
 }
 
-/// A frame is longer than any may be.
+/// A frame exceeds the maximum size.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
@@ -38,7 +38,7 @@ impl Frames {
         Ok(())
     }
 
-    /// The next whole frame, if there is one.
+    /// Returns the next complete frame, if there is one.
     pub(super) fn next(&mut self) -> Option<Frame> {
         loop {
             let rest = self.bytes.get(self.seen..).unwrap_or_default();
@@ -79,7 +79,7 @@ impl Frame {
                 }
                 self.data.extend_from_slice(value);
             }
-            // Comments, numbers and unknown fields.
+            // Comments, ids and unknown fields.
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The check of callers: the token or the cookie of a page, the name that the request was sent to, the page that sent it.
+//! Authenticates requests: the token or the cookie of the web UI, the host, and the origin.
 
 use std::sync::{
     Arc,
@@ -24,21 +24,21 @@ use crate::ErrorKind;
 pub(super) const READY: &str = "/v1/ready";
 pub(super) const CARD: &str = "/.well-known/agent-card.json";
 
-/// The credentials of a caller, and their place.
+/// The credentials of clients, and the port.
 pub(crate) struct Keys {
     pub(crate) token: Arc<str>,
     pub(crate) port: u16,
-    /// The secret in the cookie of an authorized page; `None` without a page.
+    /// The secret in the cookie of the web UI; `None` without a web UI.
     pub(crate) visitor: Option<Arc<str>>,
 }
 
 impl Keys {
-    /// The name of the cookie: cookies are of a host, whatever its port.
+    /// Returns the name of the cookie. It contains the port, because cookies apply to all ports of a host.
     pub(super) fn cookie(&self) -> String {
         format!("adjutant-{}", self.port)
     }
 
-    /// True if a request shows the cookie of a page.
+    /// True if a request has the cookie of the web UI.
     fn is_visitor(&self, headers: &HeaderMap) -> bool {
         let Some(secret) = &self.visitor else {
             return false;
@@ -66,10 +66,10 @@ impl ShownToken {
     }
 }
 
-/// The header that a page shows with whatever changes something, and its value: no form of another page can send it.
+/// The header, and its value, that the web UI must send with changes. Forms of other pages cannot send it.
 const MARK: (&str, &str) = ("x-adjutant", "1");
 
-/// Lets a request through if it was meant for this agent and shows its token; from a page, its cookie will do.
+/// Passes a request on if it is for this agent and has the token, or the cookie of the web UI.
 pub(super) async fn guard(State(keys): State<Arc<Keys>>, request: Request, next: Next) -> Response {
     let mut response = checked(&keys, request, next).await;
     if keys.visitor.is_some() {
@@ -82,7 +82,7 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let refused = |why| Problem::new(StatusCode::FORBIDDEN, ErrorKind::Denied, why).into_response();
     if !is_own(headers, keys.port) {
-        // A page in a browser whose name leads here is not a caller that holds the token.
+        // A web page whose domain name resolves to this address is not a trusted client.
         return refused("the request is for another host");
     }
     if !headers
@@ -90,7 +90,7 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
         .iter()
         .all(|origin| is_own_origin(origin, keys.port))
     {
-        // It may hold the token; the page that sends it may not be one of ours.
+        // The page may have the token, but is not ours.
         return refused("the request is from a page of another origin");
     }
     let path = request.uri().path();
@@ -98,7 +98,7 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
     let is_known = shows(headers, &keys.token);
     let is_visitor = !is_known && keys.is_visitor(headers);
     if is_visitor && !is_open {
-        // A cookie comes with requests of other pages of this host too.
+        // A browser also sends the cookie with requests of other pages on this host.
         if headers
             .get("sec-fetch-site")
             .is_some_and(|site| site != "same-origin" && site != "none")
@@ -122,7 +122,7 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
     {
         shown.0.store(true, Ordering::Relaxed);
     }
-    // Before a byte of it is read.
+    // Checked before the body is read.
     let length = request
         .headers()
         .get(header::CONTENT_LENGTH)
@@ -133,7 +133,7 @@ async fn checked(keys: &Keys, request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// True if the request names this address, by one of the names of loopback.
+/// True if the host of the request is this address, by one of the names of loopback.
 fn is_own(headers: &HeaderMap, port: u16) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -142,7 +142,7 @@ fn is_own(headers: &HeaderMap, port: u16) -> bool {
     is_name(host.as_bytes(), port)
 }
 
-/// True if the requesting page came from this address.
+/// True if the origin of the request is this address.
 fn is_own_origin(origin: &HeaderValue, port: u16) -> bool {
     origin
         .as_bytes()

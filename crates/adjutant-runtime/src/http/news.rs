@@ -1,4 +1,4 @@
-//! The status of an agent over time: the current one at once, then each change, always including the last one.
+//! The status of an agent over time: the current one, then each change, always including the last one.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -49,7 +49,7 @@ pub(super) fn follow(site: Arc<Site>) -> impl Stream<Item = Result<Event, Infall
 }
 
 impl Watching {
-    /// The next change; `None` after the end of the agent was reported.
+    /// Returns the next change; `None` after the end of the agent was reported.
     async fn next(&mut self) -> Option<AgentReport> {
         loop {
             let phase = *self.phase.borrow_and_update();
@@ -62,7 +62,7 @@ impl Watching {
             if phase == Phase::Stopped {
                 return None;
             }
-            // Both senders are held by the site.
+            // The site holds both senders.
             tokio::select! {
                 _ = self.runs.changed() => {}
                 _ = self.phase.changed() => {}

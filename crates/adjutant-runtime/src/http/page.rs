@@ -1,4 +1,4 @@
-//! The page that shows agents in a browser: its files, the cookie that it comes by, and sessions that are exported with it.
+//! The web UI: its files, its cookie, and the export of sessions.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -17,15 +17,15 @@ use tokio::time::timeout;
 use super::{MAX_REQUEST_BYTES, error::Problem, guard::Keys};
 use crate::{Error, ErrorKind, Prompter, prompt::Look};
 
-/// The file that the page begins with.
+/// The main file of the web UI.
 const INDEX: &str = "index.html";
-/// The maximum number of bytes of events that are exported.
+/// The maximum number of bytes of events in an export.
 const MAX_EXPORTED: usize = 32 * MAX_REQUEST_BYTES;
-/// The time after which an export contains all events of a session with an active run.
+/// The time without an event after which the export of an active session ends.
 const QUIET: Duration = Duration::from_secs(2);
-/// The number of requests in an export.
+/// The maximum number of requests in an export.
 const MAX_REQUESTS: u32 = 1_000;
-/// The browser headers of an answer.
+/// The security headers of a response.
 const HEADERS: [(HeaderName, &str); 4] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -38,21 +38,21 @@ const HEADERS: [(HeaderName, &str); 4] = [
         "same-origin",
     ),
 ];
-/// The permissions of an exported page: nothing except displaying itself.
+/// The content security policy of an exported page: it can only display itself.
 const SEALED: &str = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// A file of the page.
+/// A file of the web UI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageFile {
-    /// Its name, without directories; `index.html` is the page itself.
+    /// Its name, without directories; `index.html` is the main file.
     pub name: &'static str,
-    /// Its content: UTF-8.
+    /// Its content in UTF-8.
     pub text: &'static str,
 }
 
 impl PageFile {
-    /// A file of this name and content.
+    /// Creates a file with this name and content.
     pub const fn new(name: &'static str, text: &'static str) -> Self {
         Self { name, text }
     }
@@ -68,19 +68,19 @@ impl PageFile {
     }
 }
 
-/// True if a path is a file of the page, which is public on this machine.
+/// True if a path is a file of the web UI, which needs no token.
 pub(super) fn is_file(path: &str) -> bool {
     path == "/" || path.starts_with("/app/")
 }
 
-/// Adds to an answer what keeps it from being used by other pages.
+/// Adds the headers that protect a response against use by other pages.
 pub(super) fn protect(headers: &mut HeaderMap) {
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
 }
 
-/// Adds the routes of a page.
+/// Adds the routes of the web UI.
 pub(crate) fn with_page<S: Clone + Send + Sync + 'static>(
     router: Router<S>,
     files: &'static [PageFile],
@@ -101,7 +101,7 @@ pub(crate) fn with_page<S: Clone + Send + Sync + 'static>(
         .route("/v1/session", post(async move || known(cookie)))
 }
 
-/// A browser with the token gets the cookie.
+/// Sends the cookie to a browser with the token.
 fn known(cookie: Option<String>) -> Response {
     match cookie {
         Some(cookie) => (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response(),
@@ -133,7 +133,7 @@ fn file(files: &[PageFile], name: &str) -> Response {
     }
 }
 
-/// A session as one file that needs no server: the page with its events in it.
+/// Returns a session as one HTML file that needs no server: the web UI with the events.
 pub(crate) async fn export(
     files: &'static [PageFile],
     prompter: &Arc<dyn Prompter>,
@@ -171,7 +171,7 @@ pub(crate) async fn export(
     Ok((headers, text).into_response())
 }
 
-/// The page in one file. Its modules have no addresses there: an import map names them.
+/// Returns the web UI in one file. Its modules have no addresses there, so an import map names them.
 fn sealed(files: &[PageFile], exported: &Value) -> String {
     let index = files
         .iter()
@@ -207,7 +207,7 @@ fn sealed(files: &[PageFile], exported: &Value) -> String {
             }
         }
     }
-    // No text of an event can close the script around it.
+    // Escaped so that the text of an event cannot close the script element.
     let data = exported.to_string().replace('<', "\\u003c");
     let map = json!({ "imports": modules });
     let scripts = format!(
@@ -217,7 +217,7 @@ fn sealed(files: &[PageFile], exported: &Value) -> String {
     before(&page, "</body>", &scripts)
 }
 
-/// A text without the element that refers to a file.
+/// Removes the element that refers to a file.
 fn without(page: &str, begin: &str, name: &str, end: &str) -> String {
     let Some(at) = page.find(&format!("/app/{name}\"")) else {
         return page.to_owned();

@@ -1,4 +1,4 @@
-//! The report of a process on its agent.
+//! The status report of an agent's process.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Status;
 
-/// The report of a process on its agent.
+/// The status report of an agent's process.
 ///
-/// Shape: `{"status":"working","agent":"reviewer","runs":1,"session":"main"}`.
+/// Format: `{"status":"working","agent":"reviewer","runs":1,"session":"main"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentReport {

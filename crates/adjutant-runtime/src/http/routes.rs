@@ -1,4 +1,4 @@
-//! The routes: each request is passed to the prompt API.
+//! The routes. They pass each request to the prompt API.
 
 use std::{sync::Arc, time::Duration};
 
@@ -38,9 +38,10 @@ use crate::{
     },
 };
 
-/// The maximum number of active prompts: fewer than connections, so that status and stop requests still work.
+/// The maximum number of active prompts: less than the number of connections, so that status and stop requests still
+/// work.
 const MAX_PROMPTS: usize = 192;
-/// The time that the body of a request may take to arrive.
+/// The timeout for the body of a request.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The state that the routes share.
@@ -50,7 +51,7 @@ pub(super) struct Site {
     pub(super) phase: watch::Sender<Phase>,
     /// Cancelled by a request to stop the agent.
     pub(super) stop: CancellationToken,
-    /// The agent for callers that speak A2A.
+    /// The handler for A2A clients.
     pub(super) a2a: adjutant_protocols::a2a::Handler,
     prompts: Arc<Semaphore>,
 }
@@ -65,13 +66,13 @@ pub(super) enum Phase {
 
 /// Finds the agent for a request.
 pub(crate) trait Plane: Send + Sync + 'static {
-    /// The agent of this name; the only one has none.
+    /// Returns the agent with this name; `None` stands for the only one.
     fn prompter(
         &self,
         agent: Option<&str>,
     ) -> impl Future<Output = Result<Arc<dyn Prompter>, Error>> + Send;
 
-    /// The places of active prompts.
+    /// Returns the permits of active prompts.
     fn prompts(&self) -> &Arc<Semaphore>;
 }
 
@@ -100,13 +101,13 @@ impl<P: Plane> FromRequestParts<Arc<P>> for Whom {
 }
 
 impl Whom {
-    /// A place for an active prompt.
+    /// Acquires a permit for an active prompt.
     fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         place(&self.prompts)
     }
 }
 
-/// A place for an active prompt.
+/// Acquires a permit for an active prompt.
 pub(super) fn place(prompts: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
     Arc::clone(prompts).try_acquire_owned().map_err(|_| {
         let message = format!("{MAX_PROMPTS} prompts are at work; hint: ask again later");
@@ -124,7 +125,7 @@ impl Plane for Site {
     }
 }
 
-/// The places of all active prompts.
+/// Returns the permits of all active prompts.
 pub(crate) fn places() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(MAX_PROMPTS))
 }
@@ -167,7 +168,7 @@ impl Site {
     }
 }
 
-/// All that a host serves, its own routes for other callers among it.
+/// Builds the router of a host, including the routes for other protocols.
 pub(super) fn router(site: &Arc<Site>, keys: Keys, others: Router<Arc<Site>>) -> Router {
     let router = others
         .route("/v1/ready", get(ready))
@@ -176,7 +177,7 @@ pub(super) fn router(site: &Arc<Site>, keys: Keys, others: Router<Arc<Site>>) ->
     guarded(of_agent(router, "/v1"), keys).with_state(Arc::clone(site))
 }
 
-/// The routes of one agent, below a path.
+/// Adds the routes of one agent below a path.
 pub(crate) fn of_agent<P: Plane>(router: Router<Arc<P>>, below: &str) -> Router<Arc<P>> {
     let at = |path: &str| format!("{below}{path}");
     router
@@ -205,7 +206,7 @@ pub(crate) fn of_agent<P: Plane>(router: Router<Arc<P>>, below: &str) -> Router<
         .route(&at("/ai-sdk/{name}/stream"), get(streams::ai_sdk_again))
 }
 
-/// Adds what every server has: the description, the guard, errors in JSON.
+/// Adds the parts that every server has: the OpenAPI description, the guard, errors in JSON.
 pub(crate) fn guarded<P: Plane>(router: Router<Arc<P>>, keys: Keys) -> Router<Arc<P>> {
     router
         .route("/v1/openapi.json", get(openapi))
@@ -290,7 +291,7 @@ enum Detail {
 }
 
 impl Detail {
-    /// The events of a run in this format; it keeps its place until they end.
+    /// Sends the events of a run in this format; the permit is held until they end.
     fn respond(self, events: EventStream, place: OwnedSemaphorePermit) -> Response {
         let events: EventStream = Box::pin(events.inspect(move |_| {
             let _ = &place;
@@ -352,7 +353,7 @@ async fn messages(
     Ok(Json(whom.prompter.messages(asked(query)?).await?))
 }
 
-/// A page of a session whose name is in the path.
+/// The query for a page of a session whose name is in the path.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Page {
@@ -394,16 +395,16 @@ impl RequestForm for InSession {
     const FORM: &'static str = "?session=NAME, which may be left out";
 }
 
-/// The events that are wanted of a session.
+/// The query for the events of a session.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Events {
     #[serde(default)]
     session: Option<Arc<str>>,
-    /// The latest event that is known.
+    /// The last event that the client has received.
     #[serde(default)]
     after: Option<u64>,
-    /// True if they continue after the ends of runs.
+    /// True if the stream continues after the end of a run.
     #[serde(default)]
     follow: bool,
 }
@@ -412,7 +413,7 @@ impl RequestForm for Events {
     const FORM: &'static str = "?session=NAME&after=NUMBER&follow=true, each of which may be left out; `follow` needs `after`";
 }
 
-/// The query of a look into a session; each route has its own part of it.
+/// The query of an inspection; each route uses some of the fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LookedFor {
@@ -437,7 +438,7 @@ impl RequestForm for LookedFor {
 
 type LookQuery = Result<Query<LookedFor>, QueryRejection>;
 
-/// Looks into a session; `None` if the query is incomplete.
+/// Inspects a session; `None` if the query is incomplete.
 async fn looked(
     whom: Whom,
     query: LookQuery,
@@ -616,7 +617,7 @@ pub(crate) fn asked<T: RequestForm>(query: Result<Query<T>, QueryRejection>) -> 
     Ok(query.map_err(wrong)?.0)
 }
 
-/// Reads the content of a request, as JSON.
+/// Reads the body of a request as JSON.
 pub(super) async fn read<T: DeserializeOwned + RequestForm>(
     headers: &HeaderMap,
     body: Body,
@@ -633,12 +634,12 @@ pub(super) async fn read<T: DeserializeOwned + RequestForm>(
             ));
         }
     };
-    // Some fields hold any JSON, in which a type sees no key that appears twice.
+    // Some fields contain any JSON, in which a type would not detect duplicate keys.
     let value = adjutant_llm::json::from_slice(&bytes).map_err(|error| {
         let message = format!("the request is no JSON: {error}; hint: it is {}", T::FORM);
         Error::new(ErrorKind::Invalid, message)
     })?;
-    // A type takes its fields from a list, too.
+    // A struct would also deserialize from a list.
     let read = if value.is_object() {
         T::deserialize(&value).map_err(|error| error.to_string())
     } else {
@@ -649,7 +650,7 @@ pub(super) async fn read<T: DeserializeOwned + RequestForm>(
     })
 }
 
-/// A foreign web page can make a browser send any text, but JSON only with permission.
+/// A web page of another origin can make a browser send any text, but JSON only with permission.
 pub(super) fn check_media(headers: &HeaderMap) -> Result<(), Problem> {
     let media = headers
         .get(header::CONTENT_TYPE)

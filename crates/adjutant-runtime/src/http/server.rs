@@ -1,4 +1,4 @@
-//! The server of one agent: it listens on loopback, and ends on request.
+//! The HTTP server of one agent: listens on loopback, and stops on request.
 
 use std::{
     collections::VecDeque,
@@ -31,17 +31,17 @@ use super::{
 };
 use crate::{Error, ErrorKind, prompt::LocalPrompter};
 
-/// The maximum number of connections at a time. Beyond that, a new one replaces the oldest that has not sent the token
-/// within [`PATIENCE`]; until there is one, or another connection ends, it waits.
+/// The maximum number of connections. Beyond it, a new connection replaces the oldest one that has not sent the token
+/// within [`PATIENCE`]; until then, or until another connection ends, it waits.
 const MAX_CONNECTIONS: usize = 256;
-/// The time for which a connection keeps its place without the token: a caller that sends its request immediately is
-/// never cut off.
+/// The time for which a connection without the token keeps its place. A client that sends its request immediately is
+/// never disconnected.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The time that the head of a request may take, and for which a connection may lie idle.
+/// The timeout for the head of a request, and of an idle connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// The time that answers may take to be read once everything is over.
+/// The time for clients to read their responses after the end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The pause when no connection can be taken, because there are too many files for example.
+/// The pause if a connection cannot be accepted, for example because of too many open files.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The options for serving an agent.
@@ -52,13 +52,13 @@ pub struct ServerOptions {
     pub agent: Arc<str>,
     /// The purpose of the agent, for A2A clients; its name by default.
     pub description: Option<Arc<str>>,
-    /// The hosts that updates of tasks are pushed to over A2A; nothing is pushed without it.
+    /// The hosts that receive A2A push notifications; `None` disables them.
     pub pushes: Option<PushTargets>,
-    /// The preferred port; any other one if it is in use or 0.
+    /// The preferred port; another one is used if it is busy or 0.
     pub port: u16,
-    /// The token that a caller must show; without one, a new one is made.
+    /// The required token; `None` creates a new one.
     pub token: Option<Arc<str>>,
-    /// The time that runs have to end, once the agent is to stop.
+    /// The grace period of runs when the agent stops.
     pub grace: Duration,
 }
 
@@ -69,7 +69,7 @@ pub struct Server {
     grace: Duration,
 }
 
-/// A listener on loopback, and the token that opens it.
+/// A listener on loopback, and its token.
 pub(crate) struct Door {
     listener: TcpListener,
     pub(crate) address: SocketAddr,
@@ -77,7 +77,7 @@ pub(crate) struct Door {
 }
 
 impl ServerOptions {
-    /// Any port, a new token, 10 seconds of grace.
+    /// Any port, a new token, a grace period of 10 seconds.
     pub fn new(agent: impl Into<Arc<str>>) -> Self {
         Self {
             agent: agent.into(),
@@ -104,7 +104,7 @@ impl ServerOptions {
         }
     }
 
-    /// Sets how long runs have to end.
+    /// Sets the grace period of runs.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
@@ -112,10 +112,10 @@ impl ServerOptions {
 }
 
 impl Server {
-    /// Listens; nothing is answered before [`serve`](Server::serve).
+    /// Listens. Requests are answered after [`serve`](Server::serve) is called.
     ///
     /// # Errors
-    /// `Init` if no port can be had.
+    /// `Init` if it cannot listen on any port.
     pub async fn bind(prompter: LocalPrompter, options: ServerOptions) -> Result<Self, Error> {
         let door = Door::bind(options.port, options.token).await?;
         let purpose = options
@@ -133,17 +133,17 @@ impl Server {
         })
     }
 
-    /// Returns the address that it listens on.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.door.address
     }
 
-    /// Returns the token that a caller must show.
+    /// Returns the required token.
     pub fn token(&self) -> &str {
         &self.door.token
     }
 
-    /// Serves until this ends or a stop request arrives; then accepts no more prompts, stops the runs, and returns
+    /// Serves until `ended` completes or a stop request arrives. Then it refuses prompts, stops the runs, and returns
     /// when they have ended, at the latest after the grace period.
     pub async fn serve(self, ended: impl Future<Output = ()> + Send) {
         let Self { door, site, grace } = self;
@@ -190,7 +190,7 @@ impl Door {
         }
     }
 
-    /// Serves these routes until this ends; answers at that time can be read for a moment.
+    /// Serves these routes until `stopped` completes; clients can still read their responses for a moment.
     pub(crate) async fn serve(self, router: Router, stopped: impl Future<Output = ()> + Send) {
         let Self { listener, .. } = self;
         let (closing, mut connections) = (CancellationToken::new(), Connections::default());
@@ -218,7 +218,7 @@ impl Door {
     }
 }
 
-/// Takes a connection, once there is a place for it.
+/// Accepts a connection, once there is a place for it.
 async fn accept(
     listener: &TcpListener,
     place: Option<Instant>,
@@ -229,19 +229,18 @@ async fn accept(
     listener.accept().await
 }
 
-/// The connections that are served.
+/// The open connections.
 ///
-/// Any user of the machine can connect: callers without a token must not block those with one.
+/// Any user of the machine can connect, so clients without a token must not block clients with one.
 #[derive(Default)]
 struct Connections {
     connections: JoinSet<()>,
-    /// The possibly open ones, the oldest first.
+    /// The connections that may be open, oldest first.
     all: VecDeque<(AbortHandle, ShownToken, Instant)>,
 }
 
 impl Connections {
-    /// Returns the time at which there is a place, or one can be taken; `None` if all connections have sent the
-    /// token.
+    /// Returns the time at which there is a place; `None` if all connections have sent the token.
     fn place(&self) -> Option<Instant> {
         if self.connections.len() < MAX_CONNECTIONS {
             return Some(Instant::now());
@@ -249,7 +248,7 @@ impl Connections {
         self.stranger().map(|(_, since)| since + PATIENCE)
     }
 
-    /// The oldest connection without the token.
+    /// Returns the oldest connection without the token.
     fn stranger(&self) -> Option<(&AbortHandle, Instant)> {
         let mut strangers = self
             .all
@@ -258,7 +257,7 @@ impl Connections {
         strangers.next().map(|(task, _, since)| (task, *since))
     }
 
-    /// Serves one more.
+    /// Serves another connection.
     fn take<F: Future<Output = ()> + Send + 'static>(
         &mut self,
         serve: impl FnOnce(Extension<ShownToken>) -> F,
@@ -275,9 +274,9 @@ impl Connections {
     }
 }
 
-/// Answers the requests of one connection. An answer is dropped when the client disconnects.
+/// Answers the requests of one connection. A response is dropped when the client disconnects.
 async fn converse(stream: TcpStream, router: Router, closing: CancellationToken) {
-    // A delta is sent at once, or it is not; both are right.
+    // If it fails, small chunks are delayed, which is acceptable.
     let _ = stream.set_nodelay(true);
     let service = TowerToHyperService::new(router);
     let mut builder = http1::Builder::new();
@@ -286,7 +285,7 @@ async fn converse(stream: TcpStream, router: Router, closing: CancellationToken)
         .header_read_timeout(HEAD_TIMEOUT);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // An error of a connection has no receiver: a client that is still there has its answer.
+        // There is no receiver for an error of a connection.
         _ = connection.as_mut() => return,
         () = closing.cancelled() => {}
     }
@@ -294,7 +293,7 @@ async fn converse(stream: TcpStream, router: Router, closing: CancellationToken)
     let _ = connection.await;
 }
 
-/// 256 bits, 12 of which are not random.
+/// Creates a token of 256 bits, 12 of which are not random.
 pub(crate) fn new_token() -> Arc<str> {
     format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()).into()
 }

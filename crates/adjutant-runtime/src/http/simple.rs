@@ -1,4 +1,4 @@
-//! A run under seven names, for readers that want no more: what the agent that was prompted does, and its answer.
+//! The simple event format with seven names: the activity of the prompted agent, and its answer.
 //!
 //! | name | made of | data |
 //! |---|---|---|
@@ -24,7 +24,7 @@ pub(super) struct Simple {
 }
 
 impl Simple {
-    /// Returns the frame of an event, if it has one.
+    /// Returns the frame for an event, if it has one.
     pub(super) fn tell(&mut self, event: &Event) -> Option<(&'static str, Value)> {
         if event.who.depth > 0 {
             return None;

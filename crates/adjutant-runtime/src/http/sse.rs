@@ -1,4 +1,4 @@
-//! Runs as server-sent events: `id` is the record, `event` the kind, `data` the event as JSON.
+//! Events of runs as server-sent events: `id` is the record, `event` the kind, `data` the event as JSON.
 
 use std::{borrow::Cow, convert::Infallible, time::Duration};
 
@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 use super::{error::Wire, simple::Simple};
 use crate::{Error, prompt::EventStream};
 
-/// The frame behind the last event: without it, the stream was cut off.
+/// The frame after the last event. A stream without it was interrupted.
 pub(crate) const END: &str = "end";
-/// The frame with the reason why there are no more events.
+/// The frame with the error that ended the stream.
 pub(super) const ERROR: &str = "error";
-/// The interval at which a comment is sent when nothing else is.
+/// The interval of comments on a silent stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// An answer of frames.
+/// Returns a response with these frames.
 pub(crate) fn respond(
     frames: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
 ) -> Response {
@@ -31,14 +31,14 @@ pub(crate) fn respond(
     ([(header::CACHE_CONTROL, "no-store")], sse).into_response()
 }
 
-/// A frame of this name and content.
+/// Returns a frame with this name and data.
 pub(crate) fn frame(name: &str, data: &impl Serialize) -> Event {
-    // Types of ours with names for keys are always written.
+    // Our types with string keys always serialize.
     let data = serde_json::to_string(data).unwrap_or_default();
     Event::default().event(name).data(data)
 }
 
-/// Every event of a run, and `end` behind them; or `error` where it broke off.
+/// Returns every event of a run, followed by `end`; or by `error` if the stream was interrupted.
 pub(super) fn all(events: EventStream) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     stream::unfold(Some(events), |events| async move {
         let mut events = events?;
@@ -50,7 +50,7 @@ pub(super) fn all(events: EventStream) -> impl Stream<Item = Result<Event, Infal
     })
 }
 
-/// The events of a run under the seven simple names; the last one is `message.create` or `error`.
+/// Returns the events of a run in the simple format; the last one is `message.create` or `error`.
 pub(super) fn simple(events: EventStream) -> impl Stream<Item = Result<Event, Infallible>> + Send {
     let items = stream::unfold(Some((events, Simple::default())), |state| async move {
         let (mut events, mut simple) = state?;

@@ -1,5 +1,5 @@
-//! The API in the protocols of web clients: a request starts a run or answers it, and the run continues independently
-//! of its clients.
+//! The API in the protocols of web clients: a request starts or answers a run, which continues independently of its
+//! clients.
 
 use std::{
     collections::BTreeMap,
@@ -36,17 +36,17 @@ use crate::{
     prompt::{self, Control, EventStream, Look, MAX_HEARD, PausesRequest, SessionState},
 };
 
-/// The interval at which a comment is sent when nothing else is.
+/// The interval of comments on a silent stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The number and the interval of retries for a session that is not free yet.
 const TRIES: u32 = 25;
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// The maximum number of bytes that the id of a message may have.
+/// The maximum number of bytes of a message id.
 const MAX_ID_BYTES: usize = 128;
 
-/// One for each session, or some.
+/// Locks by hash of the session, so that one request at a time starts a run of a session.
 static BEGINS: [Mutex<()>; 64] = [const { Mutex::const_new(()) }; 64];
 
 /// The processed messages of a client, with the record at the start of each run.
@@ -59,7 +59,7 @@ struct Stand {
     head: u64,
     #[serde(default)]
     began: u64,
-    /// True if it has a driver, or will have one.
+    /// True if a process runs the session, or will run it.
     #[serde(default)]
     due: bool,
     #[serde(default)]
@@ -75,7 +75,7 @@ pub(super) async fn ag_ui(whom: Whom, headers: HeaderMap, body: Body) -> Result<
     Ok(respond(ag_ui::HEADERS, ag_ui::tell(events, &input)))
 }
 
-/// The latest run once more, from its beginning on.
+/// Returns the events of the latest run from its start.
 pub(super) async fn ag_ui_again(
     whom: Whom,
     headers: HeaderMap,
@@ -132,7 +132,7 @@ pub(super) async fn ai_sdk_again(
 }
 
 impl Stand {
-    /// True if a posted message waits for a run.
+    /// True if a message in the inbox waits for a run.
     fn is_queued(&self) -> bool {
         self.due
             && matches!(
@@ -149,7 +149,7 @@ async fn stand(prompter: &Arc<dyn Prompter>, session: &str, look: Look) -> Resul
     })
 }
 
-/// The client's ids of the user's latest messages.
+/// Returns the client's ids of the user's latest messages.
 fn ids(messages: &[Value]) -> Result<Vec<Arc<str>>, Error> {
     let said = messages.iter().rev().filter(|it| it["role"] == "user");
     let ids: Vec<&str> = said
@@ -163,8 +163,8 @@ fn ids(messages: &[Value]) -> Result<Vec<Arc<str>>, Error> {
     Ok(ids.into_iter().map(Arc::from).collect())
 }
 
-/// Starts a run, or answers the waiting one; returns its events until it ends or waits, on any driver. A message that
-/// was processed before starts nothing: its outcome is returned.
+/// Starts a run, or answers the waiting one; returns its events until it ends or waits, in any process. A message that
+/// was processed before starts no run: its outcome is returned.
 async fn begin(
     prompter: Arc<dyn Prompter>,
     session: &str,
@@ -175,7 +175,7 @@ async fn begin(
         "a run of the session is at work, or will be; hint: follow it, or wait for its end";
     let at_work = || Error::new(ErrorKind::Conflict, at_work);
     let ids = ids(messages)?;
-    // The run of a message is started before the same message is looked up again.
+    // The run of a message must be started before the same message is looked up again.
     let mut hasher = DefaultHasher::new();
     session.hash(&mut hasher);
     let _begins = match BEGINS.get(hasher.finish() as usize % BEGINS.len()) {
@@ -189,7 +189,7 @@ async fn begin(
             (head, heard) = (stand.head, stand.heard);
             let works = stand.state == SessionState::Working;
             let asked = || prompter.pauses(PausesRequest::new().session(session));
-            // An approval for an interrupted run holds its log, and performs nothing.
+            // An approval for an interrupted run holds its log, and runs nothing.
             pauses = match if works {
                 asked().await
             } else {
@@ -205,7 +205,7 @@ async fn begin(
             // It will be continued, unless an approval is required.
             is_free = !pauses.is_empty() || !(works || stand.due);
         }
-        // A session begins with its first prompt.
+        // The first prompt creates a session.
         Err(error) if error.kind() == ErrorKind::Missing => {}
         Err(error) => return Err(error),
     }
@@ -235,7 +235,7 @@ async fn begin(
     if !matches!(control, Control::Prompt { .. }) {
         return next(prompter, session, head).await;
     }
-    // A run that a crash has cut off ends as the next one begins, and that end is not the page's.
+    // An interrupted run ends when the next one starts; that end does not belong to this stream.
     let is_old = |event: &Result<Event, _>| {
         let begins = |event: &Event| {
             event.who.depth == 0
@@ -247,12 +247,12 @@ async fn begin(
     Ok(prompt::until_end(Box::pin(events.skip_while(is_old))))
 }
 
-/// The events after a record, until a run ends or waits, on any driver.
+/// Returns the events after a record, until a run ends or waits, in any process.
 async fn next(prompter: Arc<dyn Prompter>, session: &str, head: u64) -> Result<EventStream, Error> {
     Ok(prompt::until_end(after(prompter, session, head).await?))
 }
 
-/// The events after a record.
+/// Returns the events after a record.
 async fn after(
     prompter: Arc<dyn Prompter>,
     session: &str,
@@ -276,8 +276,7 @@ async fn waiting(prompter: &Arc<dyn Prompter>, session: &str) -> Result<Vec<Arc<
         .collect())
 }
 
-/// Retries for a moment: a run keeps its session until shortly after its end was reported, and a client may be
-/// faster.
+/// Retries briefly: a run holds its session until shortly after its end was reported, and a client may be faster.
 async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> Result<T, Error> {
     for _ in 0..TRIES {
         match ask().await {
@@ -288,7 +287,7 @@ async fn when_free<'a, T>(ask: impl Fn() -> BoxFuture<'a, Result<T, Error>>) -> 
     ask().await
 }
 
-/// The latest run of a session from its start, or the next one, which starts with the posts.
+/// Returns the latest run of a session from its start, or the next one, which starts with the inbox.
 async fn again(
     prompter: Arc<dyn Prompter>,
     session: &str,
@@ -304,8 +303,8 @@ async fn again(
     }
 }
 
-/// The run that started with a record, from there on, until it ends or waits. Answered pauses are part of the same
-/// stream.
+/// Returns the events of the run that started with a record, until it ends or waits. Answered pauses are part of the
+/// same stream.
 async fn told(
     prompter: Arc<dyn Prompter>,
     session: &str,
@@ -353,7 +352,8 @@ async fn told(
     Ok(prompt::until_end(Box::pin(events.flat_map(stream::iter))))
 }
 
-/// The end of a run's events without an end in its log: it waits for an approval to continue, or has no driver.
+/// Handles the end of a stream without an end in the log: the run waits for an approval to continue, or no process runs
+/// it.
 async fn unended(
     prompter: &Arc<dyn Prompter>,
     session: &str,
@@ -367,7 +367,7 @@ async fn unended(
     Ok(prompt::asks(&newest, pauses).into_iter().map(Ok).collect())
 }
 
-/// The text of messages: the surface takes no other prompt.
+/// Returns the text of messages: the API accepts no other prompts.
 fn text(said: &[UserMessage]) -> Result<Arc<str>, Error> {
     let is_text = |message: &UserMessage| message.content.iter().all(|it| it.as_text().is_some());
     if !said.iter().all(is_text) {

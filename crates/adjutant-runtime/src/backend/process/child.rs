@@ -1,4 +1,4 @@
-//! The process of an agent, ours or a found one: started, checked, ended with all its descendants.
+//! The process of an agent, started here or adopted: checked, and terminated with all its descendants.
 
 use std::{
     ffi::OsString,
@@ -25,12 +25,12 @@ use crate::{
     workspace::{StartFile, Workspace},
 };
 
-/// The interval at which the lock of a process that is not our child is tried.
+/// The interval at which the lock of an adopted process is tried.
 const LOOK: Duration = Duration::from_millis(100);
-/// The number of times that a busy program is tried, and the pause after each try.
+/// The number of attempts to start a program that is busy, and the pause after each.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
-/// The time that a killed process may take to be gone.
+/// The time for a killed process to disappear.
 const GONE: Duration = Duration::from_secs(5);
 
 /// The process of an agent.
@@ -41,21 +41,22 @@ pub(super) struct Child {
     pub(super) start: Uuid,
     workspace: Workspace,
     launcher: Arc<dyn Launcher>,
-    /// True if the process has confirmed this id: it reported the id, and accepts the token that it reported.
+    /// True if the process has confirmed its id: it reported the id, and accepts the token that it reported.
     is_known: bool,
 }
 
 /// The way in which a process ended.
 pub(super) enum Exit {
     Known(ExitStatus),
-    /// It was not our child: its exit is unknown.
+    /// It is not our child, so its exit is unknown.
     Unknown,
 }
 
 impl Child {
-    /// Begins the host of a workspace by this command.
+    /// Starts the host of a workspace with this command.
     ///
-    /// Its environment only contains the necessary variables; credentials are nowhere else. It leads its own group.
+    /// Its environment contains only necessary variables, including the credentials, which are not stored anywhere. It
+    /// leads its own process group.
     pub(super) fn spawn(
         host: &Path,
         (workspace, launcher): (&Workspace, Arc<dyn Launcher>),
@@ -77,7 +78,7 @@ impl Child {
                 "the launcher gave a command of no words",
             ));
         };
-        // A tool may have deleted the directory that it works in.
+        // A tool may have deleted its working directory.
         [workspace.work(), workspace.tmp()]
             .iter()
             .try_for_each(|folder| files::make_folder(folder))?;
@@ -151,13 +152,13 @@ impl Child {
         }
     }
 
-    /// It has answered with the token stored next to this id.
+    /// Confirms the id: the process accepted the token that is stored next to it.
     pub(super) fn is_at(&mut self, pid: u32) {
         (self.pid, self.is_known) = (pid, true);
     }
 
-    /// It has answered, but its reported id may belong to a namespace, and to another process here: the id of its
-    /// command is used if it is still that of its host, and none otherwise.
+    /// The process answered, but the id that it reported may belong to a namespace, and to another process here. The id
+    /// of its command is used if it still belongs to its host; otherwise the id is unknown.
     pub(super) fn is_elsewhere(&mut self) {
         let pid = if self.is_host() { self.pid } else { 0 };
         self.is_at(pid);
@@ -177,7 +178,7 @@ impl Child {
         }
     }
 
-    /// Requests it to end.
+    /// Sends a termination signal.
     pub(super) fn ask(&self) {
         self.signal(Signal::TERM);
     }
@@ -187,12 +188,12 @@ impl Child {
         tokio::time::timeout(time, self.wait()).await.is_ok()
     }
 
-    /// Kills it with its whole group and all that it started, and waits until they are gone.
+    /// Kills it with its process group and all processes that it started, and waits until they are gone.
     ///
     /// # Errors
-    /// `TimedOut` if it does not go, `Busy` if another program than it holds its lock: that one is left alone.
+    /// `TimedOut` if it does not end, `Busy` if another program holds its lock: that program is not killed.
     pub(super) async fn kill(&mut self) -> Result<(), Error> {
-        // Before it is waited for, its id cannot be reused.
+        // Its id cannot be reused before it is waited for.
         let is_ours = self.lives();
         if is_ours {
             processes::kill_group_now(self.pid);
@@ -219,7 +220,7 @@ impl Child {
         Ok(())
     }
 
-    /// Kills the remainders after its end: members of its group, and all processes with its marker.
+    /// Kills remaining processes after its end: members of its group, and all processes with its marker.
     pub(super) async fn sweep(&self) -> Result<(), Error> {
         let (pid, start) = (self.own.is_some().then_some(self.pid), self.start);
         let (launcher, workspace) = (Arc::clone(&self.launcher), self.workspace.clone());
@@ -267,7 +268,7 @@ impl Child {
 }
 
 impl Exit {
-    /// Returns in words how it ended.
+    /// Describes how it ended.
     pub(super) fn words(&self) -> String {
         let Self::Known(status) = self else {
             return "its process ended".to_owned();
@@ -279,7 +280,7 @@ impl Exit {
         }
     }
 
-    /// True if it was killed, which a process can do nothing about.
+    /// True if it was killed by SIGKILL.
     pub(super) fn is_killed(&self) -> bool {
         matches!(self, Self::Known(status) if status.signal() == Some(Signal::KILL.as_raw()))
     }
@@ -289,7 +290,7 @@ impl Exit {
     }
 }
 
-/// Spawns; a program that was written just now may be held open for a moment by a child of another thread.
+/// Starts a command; retries if a child of another thread still holds a newly written program open.
 fn spawned(command: &mut Command) -> io::Result<tokio::process::Child> {
     for _ in 0..TRIES {
         match command.spawn() {
@@ -302,18 +303,17 @@ fn spawned(command: &mut Command) -> io::Result<tokio::process::Child> {
     command.spawn()
 }
 
-/// Kills the remainders of an ended process: all with the marker of its start, and members of the group of a child
-/// that was just waited for. Blocks.
+/// Kills the remaining processes of an ended process: all with the marker of its start, and members of the group of a
+/// child that was just waited for. Blocks.
 pub(super) fn sweep(child: Option<u32>, start: Uuid) {
     processes::kill_marked(&Mark::start(start));
-    // The group of a recorded process can belong to others by now, also without a leader: its members are found by
-    // markers.
+    // The group id of a recorded process may have been reused, so its members are found by markers.
     if let Some(pid) = child.filter(|pid| !is_there(*pid)) {
         processes::kill_group_now(pid);
     }
 }
 
-/// True if there is a process of this id now.
+/// True if a process with this id exists.
 fn is_there(pid: u32) -> bool {
     let pid = i32::try_from(pid)
         .ok()

@@ -1,4 +1,4 @@
-//! Starts processes of agents, finds living ones, and follows them over HTTP.
+//! Starts processes of agents, finds running ones, and follows them over HTTP.
 
 use std::{
     net::SocketAddr,
@@ -30,21 +30,22 @@ use crate::{
     processes,
 };
 
-/// The interval at which the size of logs is looked at.
+/// The interval at which the size of logs is checked.
 const ROTATION: Duration = Duration::from_secs(1);
-/// The delay before an unreported status is requested again.
+/// The delay before an unavailable status is requested again.
 const AGAIN: Duration = Duration::from_millis(50);
-/// The time between two questions whether a process answers, and the longest time that its answer may take.
+/// The interval of health checks, and the timeout of each.
 const BEAT: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(2);
-/// The number of missed answers before a process counts as frozen; a process stopped by a signal gets less time.
+/// The number of failed health checks before a process counts as frozen; a process that was stopped by a signal gets
+/// fewer.
 const MISSES: u32 = 5;
-/// The maximum number of log lines that the message of a failure holds.
+/// The maximum number of log lines in the message of a failure.
 const TOLD_LINES: usize = 10;
-/// The maximum number of characters of each of them.
+/// The maximum number of characters of each line.
 const TOLD_CHARS: usize = 500;
 
-/// Begins processes.
+/// Starts processes.
 pub(super) struct Processes {
     pub(super) host: PathBuf,
     pub(super) options: ProcessOptions,
@@ -129,8 +130,8 @@ impl Starter for Processes {
                 ),
             )
         })?;
-        // The program that started it may have been killed before it recorded the id: then the process has recorded
-        // its id itself.
+        // The program that started it may have been killed before it recorded the id; the process then has recorded it
+        // itself.
         let path = workspace.file("host.json");
         let told: Option<HostFile> = blocking(move || files::read_json_if_any(&path))
             .await
@@ -139,7 +140,7 @@ impl Starter for Processes {
         let told = told
             .filter(|host| host.start == last.start)
             .map(|host| host.pid);
-        // In a namespace, a process has another id than here.
+        // In a namespace, a process has a different id.
         let told = told.filter(|_| self.options.launcher.is_none());
         let mut child = Child::found(
             &workspace,
@@ -187,7 +188,7 @@ impl Processes {
             .unwrap_or_else(|| Arc::new(Bare))
     }
 
-    /// Waits until a process answers that it is ready, with its own start and its own token.
+    /// Waits until a process reports that it is ready, with its start id and its token.
     async fn ready(
         &self,
         workspace: &Workspace,
@@ -244,7 +245,7 @@ impl Processes {
         }
     }
 
-    /// Adds the last lines of the log to an error, unless the process recorded it itself, or was stopped.
+    /// Adds the last lines of the log to an error, unless the process recorded the error itself, or was stopped.
     async fn explain(&self, error: Error, logs: &Logs) -> Error {
         if !matches!(
             error.kind(),
@@ -304,13 +305,12 @@ async fn probe(
     let Ok(client) = Client::new(host.address, host.token.as_str()) else {
         return Ok(None);
     };
-    // Readiness needs no token, but the status does, so this shows that the process wrote the file.
+    // Readiness needs no token, but the status does, which proves that this process wrote the file.
     let is_ready = client.ready().await.unwrap_or(false) && client.status().await.is_ok();
     Ok(is_ready.then_some((host, client)))
 }
 
-/// Requests a process to end, over HTTP if it listens and then by a signal, waits for the grace period, and kills the
-/// rest.
+/// Asks a process to stop, over HTTP if it listens and then by a signal, waits for the grace period, and kills it.
 async fn end(
     workspace: &Workspace,
     child: &mut Child,
@@ -325,7 +325,7 @@ async fn end(
             Ok(Ok(()))
         ),
     };
-    // A process that was notified has half of the time before the second request.
+    // A process that received the HTTP request has half of the time before the signal.
     let ended = heard && child.ends_within(grace / 2).await;
     if !ended {
         child.ask();
@@ -338,7 +338,7 @@ async fn end(
     child.sweep().await
 }
 
-/// A message with the last line of a log, and with more of them on lines of their own.
+/// Returns a message with the last line of a log, and more lines below.
 async fn with_log(message: &str, logs: Logs) -> String {
     let lines = blocking(move || logs.tail(TOLD_LINES))
         .await
@@ -367,7 +367,7 @@ struct Host {
     address: SocketAddr,
     statuses: Option<StatusStream>,
     rotation: Interval,
-    /// Returns the reason when the process is frozen.
+    /// Resolves with the reason when the process is frozen.
     frozen: Pin<Box<dyn Future<Output = String> + Send>>,
     logs: Logs,
     grace: Duration,
@@ -412,7 +412,7 @@ impl LiveAgent for Host {
 }
 
 impl Host {
-    /// Ends a process that does not answer.
+    /// Kills a process that does not answer.
     async fn thaw(&mut self, why: String) -> Result<(), Error> {
         self.logs.note(&format!("adjutant: {why}: it is killed"));
         self.child.kill().await?;
@@ -430,7 +430,7 @@ impl Host {
             _ if exit.is_success() => Ok(()),
             _ => {
                 let words = exit.words();
-                // Its last output first, without notes that are added now.
+                // Reads its last output before notes are added.
                 let message = with_log(&words, self.logs.clone()).await;
                 self.logs.note(&format!("adjutant: {words}"));
                 Err(Error::new(ErrorKind::Crashed, message))
@@ -439,7 +439,7 @@ impl Host {
     }
 }
 
-/// Probes a process until it does not answer, and returns the reason why it counts as frozen. A busy process answers
+/// Checks a process until it stops answering, and returns the reason why it counts as frozen. A busy process answers
 /// late; an ended one is handled elsewhere.
 async fn frozen(client: Client, pid: u32) -> String {
     let mut misses = 0;
@@ -460,7 +460,7 @@ async fn frozen(client: Client, pid: u32) -> String {
     }
 }
 
-/// The next status from a process; a lost connection is opened again. Cancel: nothing is lost.
+/// Returns the next status of a process; a lost connection is opened again. Cancel: nothing is lost.
 async fn told(client: &Client, statuses: &mut Option<StatusStream>) -> Status {
     loop {
         match statuses {

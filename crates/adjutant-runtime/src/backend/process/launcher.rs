@@ -13,8 +13,9 @@ use crate::{error::Error, workspace::Workspace};
 /// - the workspace exists under its own path, is writable, and its locks belong to this machine: a bind mount, not a
 ///   copy;
 /// - the environment is passed to the host unchanged, and the processes that it starts inherit it;
-/// - the process of the command lives until the host has ended, exits with its exit code, and survives the operator;
-/// - the termination signal, sent to the command's process group, ends the host, and the command not before it.
+/// - the process of the command lives until the host has exited, exits with its exit code, and survives the operator;
+/// - the termination signal, sent to the command's process group, stops the host, and the command does not exit before
+///   the host.
 ///
 /// `adjutant_testing::lifecycle_suite` tests this.
 ///
@@ -37,42 +38,42 @@ use crate::{error::Error, workspace::Workspace};
 /// ```
 #[async_trait]
 pub trait Launcher: Send + Sync {
-    /// Returns the command that starts a host, a program and its arguments: by default, the host itself.
+    /// Returns the command that starts a host, as a program and its arguments; by default, the host itself.
     ///
-    /// `host` is the program of the host and its arguments. Environment, directory, output and group are set for the
-    /// command. It blocks.
+    /// `host` is the program of the host and its arguments. Environment, directory, output and process group are set
+    /// for the command. Blocks.
     ///
     /// # Errors
-    /// Any: the start fails with it.
+    /// Any error makes the start fail.
     fn command(&self, workspace: &Workspace, host: Vec<OsString>) -> Result<Vec<OsString>, Error> {
         let _ = workspace;
         Ok(host)
     }
 
-    /// Returns the address of a host as reachable from here: by default, the address that it reported.
+    /// Returns the address at which this process reaches a host; by default, the address that it reported.
     ///
-    /// The port must be the same: a host refuses requests for another one. If a host has its own network, the command
-    /// sets [`PORT_VARIABLE`](crate::host::PORT_VARIABLE) to a port that is also free here. It is called repeatedly
-    /// until the host is ready, and by the next operator for a host that lives on.
+    /// The port must be the same: a host refuses requests for another port. If a host has its own network, the command
+    /// sets [`PORT_VARIABLE`](crate::host::PORT_VARIABLE) to a port that is also free here. Called repeatedly until the
+    /// host is ready, and by the next operator for a running host.
     ///
     /// # Errors
-    /// Any error: the host is not ready yet. The last one is reported if it never becomes ready.
+    /// Any error means that the host is not ready yet. The last error is reported if it never becomes ready.
     async fn reach(&self, workspace: &Workspace, listens: SocketAddr) -> Result<SocketAddr, Error> {
         let _ = workspace;
         Ok(listens)
     }
 
-    /// Kills the remainders of a start that signals cannot reach, such as a container of a daemon: nothing by
+    /// Kills the remaining parts of a start that signals cannot reach, such as a container of a daemon; does nothing by
     /// default.
     ///
-    /// The group of the command is killed by then, and on Linux every process that has the environment of the start. It is called
-    /// after every end, and often with nothing to do. It blocks.
+    /// The process group of the command has been killed before, and on Linux every process with the environment of the
+    /// start. Called after every end, usually with nothing to do. Blocks.
     fn kill(&self, workspace: &Workspace) {
         let _ = workspace;
     }
 }
 
-/// Begins hosts by themselves.
+/// Starts hosts directly.
 #[derive(Debug)]
 pub(super) struct Bare;
 
