@@ -1,5 +1,5 @@
 //! The lifecycle of one agent, the same for every backend: prepare, start, follow, end. The backend provides a
-//! [`Starter`].
+//! starter.
 
 use std::{
     path::Path,

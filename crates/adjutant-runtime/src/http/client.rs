@@ -141,7 +141,7 @@ impl Client {
         Ok(Box::pin(items(accepted(answer).await?)))
     }
 
-    /// Asks the agent to stop. The request was received when this returns; [`watch`](Client::watch) reports the end.
+    /// Sends the agent a stop request. The request was received when this returns; [`watch`](Client::watch) reports the end.
     ///
     /// # Errors
     /// Like [`status`](Client::status).
