@@ -138,7 +138,8 @@ pub trait Instance: Send + Sync {
     /// Like `run`; `Closed` if it was stopped before it was ready.
     async fn start(&self) -> Result<(), Error>;
 
-    /// Sends it a stop request, waits for the grace period, then kills its process group. Succeeds if it is not running.
+    /// Sends it a stop request, waits for the grace period, then kills its process group. Succeeds if it is not
+    /// running.
     ///
     /// # Errors
     /// `Busy` if another process is preparing or starting it.

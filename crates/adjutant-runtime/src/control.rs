@@ -1,5 +1,5 @@
-//! One server for several agents, such as the agents of a supervisor: their list, their statuses, and the routes of each;
-//! optionally with a web page.
+//! One server for several agents, such as the agents of a supervisor: their list, their statuses, and the routes of
+//! each; optionally with a web page.
 
 use std::{collections::BTreeMap, convert::Infallible, fmt, net::SocketAddr, sync::Arc};
 

@@ -1,5 +1,4 @@
-//! The rules that a person gave an agent for good: a file for each agent of a manifest, in the directory that a backend
-//! made.
+//! The permanent rules of agents: one file for each agent of a manifest, in the directory that a backend created.
 //!
 //! The files have the format of `.adjutant/rules`. They belong to the user who runs the agent: exports and imports
 //! never contain them.
@@ -21,22 +20,22 @@ use crate::{
 
 /// The directory of the files.
 const FOLDER: &str = "rules";
-/// The maximum number of bytes of a file: 1,000 rules, as many as there may be.
+/// The maximum size of a file in bytes, sufficient for 1,000 rules.
 const MAX_BYTES: u64 = 1 << 20;
 /// The first line of a file.
 const ABOUT: &str =
     "# What a person allowed for good. Without a line it is asked again, from the next start on.\n";
 
-/// The place where the rules of the agents of a workspace are kept.
+/// The permanent rules of the agents of a workspace.
 #[derive(Debug)]
 pub(crate) struct KeptRules {
     workspace: Workspace,
-    /// Several sessions may be answered at the same time; another process never is.
+    /// Several sessions may be answered at the same time, but only in one process.
     writing: Mutex<()>,
 }
 
 impl KeptRules {
-    /// The place in a workspace; none if no backend made it, and nothing of it lasts.
+    /// Returns the place in a workspace; `None` if no backend created it, because nothing in it is durable.
     pub(crate) fn of(workspace: &Workspace) -> Option<Self> {
         let is_made = workspace.file("agent.json").is_file();
         is_made.then(|| Self {
@@ -45,7 +44,7 @@ impl KeptRules {
         })
     }
 
-    /// Stores rules of an agent. A rule that does not fit in one line is not stored: it ends with the agent.
+    /// Stores rules of an agent. A rule that does not fit in one line is not stored, and is lost when the agent ends.
     ///
     /// # Errors
     /// `Storage` if it cannot be written.
@@ -68,10 +67,10 @@ impl KeptRules {
     }
 }
 
-/// Adds the rules that were kept of an agent.
+/// Adds the stored rules of an agent.
 ///
 /// # Errors
-/// `Config` if others than its owner may write its file, or a line is no rule; `Storage` if it cannot be read.
+/// `Config` if other users may write its file, or a line is not a rule; `Storage` if it cannot be read.
 pub(crate) fn restore(workspace: &Workspace, agent: &str, rules: Rules) -> Result<Rules, Error> {
     let Some(text) = read(workspace, agent)? else {
         return Ok(rules);
@@ -86,10 +85,10 @@ pub(crate) fn restore(workspace: &Workspace, agent: &str, rules: Rules) -> Resul
 }
 
 impl Workspace {
-    /// Returns the rules that a person gave an agent of this workspace for good, as `allow shell(git log)`, in order.
+    /// Returns the permanent rules of an agent of this workspace in order, as `allow shell(git log)`.
     ///
     /// # Errors
-    /// `Config` if others than their owner may write them, `Storage` if they cannot be read.
+    /// `Config` if other users may write them, `Storage` if they cannot be read.
     pub fn kept_rules(&self, agent: &str) -> Result<Vec<String>, Error> {
         let text = read(self, agent)?.unwrap_or_default();
         let lines = text
@@ -100,14 +99,14 @@ impl Workspace {
     }
 }
 
-/// The file of an agent; none if its name would lead elsewhere.
+/// Returns the file of an agent; `None` if its name is not a file name.
 fn file(workspace: &Workspace, agent: &str) -> Option<PathBuf> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let is_name = !agent.is_empty() && agent.len() <= 64 && agent.chars().all(is_word);
     is_name.then(|| workspace.file(FOLDER).join(agent))
 }
 
-/// True if a rule is parsed back from its line unchanged: a text of the model must not become two rules.
+/// True if parsing the line of a rule returns the same rule: text of the model must not add another rule.
 fn is_line(text: &str) -> bool {
     !text.contains(char::is_control)
         && text
@@ -115,7 +114,7 @@ fn is_line(text: &str) -> bool {
             .is_ok_and(|rule| rule.to_string() == text)
 }
 
-/// The text of an agent's file, which is trusted only if no other user can write it.
+/// Reads an agent's file, which is trusted only if no other user can write it.
 fn read(workspace: &Workspace, agent: &str) -> Result<Option<String>, Error> {
     let Some(path) = file(workspace, agent) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The life of agents: described in a manifest, made, started, watched, prompted, stopped and removed.
+//! The lifecycle of agents: described in a manifest, created, started, watched, prompted, stopped and removed.
 
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]

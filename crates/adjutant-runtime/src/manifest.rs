@@ -1,4 +1,4 @@
-//! The manifest: the description of an agent and its subagents.
+//! The manifest: describes an agent and its sub-agents.
 
 mod access;
 mod agent;
@@ -60,14 +60,15 @@ pub use tool::{ProcessTool, SandboxSpec, ToolboxChoice, ToolboxSpec};
 
 /// The version of the format.
 const VERSION: u32 = 1;
-/// The name of a manifest's file, unless another one is given.
+/// The default name of a manifest file.
 pub const FILE_NAME: &str = "adjutant.yaml";
-/// A manifest with comments that runs at once, without a key.
+/// A manifest with comments that runs immediately, without a key.
 pub const EXAMPLE: &str = include_str!("manifest/example.yaml");
 
-/// One manifest, as it is meant: after `extends`, includes and variables.
+/// A manifest after `extends`, includes and variables.
 ///
-/// In a file with a single agent, its fields can be next to the manifest's fields; here it is the only one of `agents`. With several agents, `entry_agent` names the receiver of prompts.
+/// If a file has a single agent, its fields can be next to the manifest's fields; here it is the only element of
+/// `agents`. With several agents, `entry_agent` names the agent that receives prompts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -75,15 +76,15 @@ pub struct Manifest {
     /// The version of this format: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adjutant: Option<u32>,
-    /// The name of the whole: letters, digits, `_` and `-`, 64 at most; with one agent, the name of that agent too.
+    /// The name of the manifest: letters, digits, `_` and `-`, at most 64; with one agent, also its name.
     pub name: Arc<str>,
-    /// The purpose of the whole.
+    /// The purpose of the manifest.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Arc<str>,
-    /// Words that an operator finds it by.
+    /// Labels for the operator.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The agent that prompts go to; the only one if there is one.
+    /// The agent that receives prompts; by default the only one.
     pub entry_agent: Arc<str>,
     /// The agents, each with a unique name.
     pub agents: Vec<AgentSpec>,
@@ -96,7 +97,7 @@ pub struct Manifest {
     /// Tools that are programs. An agent has the ones in its `tools`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub process_tools: Vec<ProcessTool>,
-    /// Servers of the Model Context Protocol: agents have them by their names, as toolboxes.
+    /// Servers of the Model Context Protocol. Agents use them as toolboxes, by name.
     #[serde(skip_serializing_if = "is_default")]
     pub mcp: McpSpec,
     /// Agents of other processes, for the toolbox `peers`.
@@ -106,19 +107,19 @@ pub struct Manifest {
     /// `skills`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skill_folders: Vec<PathBuf>,
-    /// Updates of tasks are pushed where callers that speak A2A want them: to public hosts, and to these. Without it, nothing is.
+    /// Enables A2A push notifications: to public hosts, and to these hosts. By default, nothing is pushed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub a2a_push: Option<Vec<String>>,
-    /// Files that are laid into the working directory.
+    /// Files that are copied into the working directory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<DataSpec>,
-    /// The place where sessions are kept.
+    /// The store of sessions.
     #[serde(skip_serializing_if = "is_default")]
     pub sessions: SessionSpec,
     /// The handling of runs that were active when their program crashed: by default they are resumed.
     #[serde(skip_serializing_if = "is_default")]
     pub on_restart: OnRestart,
-    /// The facts that are remembered beyond a session, and their owner.
+    /// The memory of facts across sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySpec>,
     /// A board of tasks that the agents share.
@@ -127,10 +128,10 @@ pub struct Manifest {
     /// Notes that the agents share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<NotesSpec>,
-    /// Variables of the environment of process tools. Never credentials: those are never part of a manifest.
+    /// Environment variables of process tools. Not for credentials, which are never part of a manifest.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// The amounts that a run and everything under it may use.
+    /// The maximum usage of a run and all its sub-agents.
     #[serde(skip_serializing_if = "is_default")]
     pub budget: BudgetSpec,
 }
@@ -140,7 +141,7 @@ pub(crate) use write::yaml;
 #[cfg(feature = "mcp")]
 pub(crate) use {check::is_line, near::nearest};
 
-/// Reads a value from a text of YAML.
+/// Deserializes a value from YAML.
 pub(crate) fn of_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let source = node::Source {
         shown: "resolved".into(),
@@ -149,7 +150,7 @@ pub(crate) fn of_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, P
     read::one(&yaml::read(text, &Arc::new(source), yaml::MANIFEST)?)
 }
 
-/// True if a field has its default, and is not written.
+/// True if a field has its default and is not written.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

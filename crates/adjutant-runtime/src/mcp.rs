@@ -1,5 +1,4 @@
-//! Servers of the Model Context Protocol: from what is said of one to the toolbox that agents have, and the files that other
-//! programs keep them in.
+//! Servers of the Model Context Protocol: creates toolboxes from their specifications, and reads `.mcp.json` files.
 
 mod file;
 
@@ -31,34 +30,34 @@ use crate::{
 
 pub use file::{FILE_NAME, McpFile};
 
-/// What agents and others obey later that is found in a directory: beside what git does.
+/// Files that agents and other programs read automatically, in addition to the files of git.
 const OBEYED: [&str; 2] = ["AGENTS.md", FILE_NAME];
-/// The time that a server has to start, if nothing is said.
+/// The default time for a server to start.
 const START: Duration = Duration::from_secs(30);
 
-/// The surroundings that servers are reached from.
+/// The directories and the sandbox of servers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerPlace {
-    /// The directory that programs begin in, and that they are told of as a root.
+    /// The working directory of programs, which is also their MCP root.
     pub work: PathBuf,
-    /// The directory of their homes, one for each: what they keep there is there again when they are started anew.
+    /// The directory of their homes, one for each server, which are kept between starts.
     pub homes: PathBuf,
-    /// What holds them, as far as nothing more is said of one.
+    /// The default sandbox.
     pub sandbox: Sandbox,
-    /// The directory of the tokens that `adjutant mcp login` has got; none by default.
+    /// The directory of the tokens from `adjutant mcp login`; `None` by default.
     pub tokens: Option<PathBuf>,
-    /// What they may do with the directory that they begin in, if it is not among those that they may change.
+    /// The access to the working directory, if it is not listed as writable.
     pub access: Access,
 }
 
-/// Returns the directory that `adjutant mcp login` keeps tokens in: that of `ADJUTANT_MCP_TOKENS`, else `adjutant/mcp`
-/// in `XDG_STATE_HOME`, else in `~/.local/state`.
+/// Returns the directory for the tokens of `adjutant mcp login`: `ADJUTANT_MCP_TOKENS`, else `adjutant/mcp` in
+/// `XDG_STATE_HOME`, else in `~/.local/state`.
 pub fn tokens_folder(lookup: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     crate::credentials::tokens_folder(lookup).map(PathBuf::from)
 }
 
-/// Returns what is known of a client before somebody signs in to a server.
+/// Returns the client settings for signing in to a server.
 pub fn login_options(auth: &AuthSpec, lookup: impl Fn(&str) -> Option<String>) -> LoginOptions {
     let mut options = LoginOptions::default();
     options.client_id = auth.client_id.as_deref().map(str::to_owned);
@@ -69,12 +68,12 @@ pub fn login_options(auth: &AuthSpec, lookup: impl Fn(&str) -> Option<String>) -
 }
 
 impl ServerPlace {
-    /// Programs begin in the first directory and keep what is theirs below the second one. What they keep is apart for
-    /// each first directory: a server of the same name may be another's program elsewhere.
+    /// Programs start in the first directory and store their data below the second one, separately for each first
+    /// directory: a server with the same name may be another program elsewhere.
     ///
-    /// bubblewrap holds them where it works: in a directory that they change it keeps what others obey later as it is.
-    /// Nothing else can do that, so with another sandbox they only read the directory, unless they are given it to
-    /// change.
+    /// Uses bubblewrap where it works: in a writable directory it protects files that other programs read
+    /// automatically. No other sandbox can do that, so with another one programs can only read the directory, unless it
+    /// is listed as writable.
     pub fn new(work: impl Into<PathBuf>, homes: impl Into<PathBuf>) -> Self {
         let bwrap = Sandbox::bwrap();
         Self::held(
@@ -88,7 +87,7 @@ impl ServerPlace {
         )
     }
 
-    /// The same in a sandbox of one's own.
+    /// The same with this sandbox.
     pub fn held(work: impl Into<PathBuf>, homes: impl Into<PathBuf>, sandbox: Sandbox) -> Self {
         let work = work.into();
         let digest = hex(&Sha256::digest(work.as_os_str().as_encoded_bytes()));
@@ -106,7 +105,7 @@ impl ServerPlace {
         }
     }
 
-    /// True if a server can only read the directory that it begins in.
+    /// True if a server can only read its working directory.
     pub fn reads_only(&self, spec: &ServerSpec) -> bool {
         let folder = spec.cwd.as_ref().unwrap_or(&self.work);
         let changes = spec
@@ -117,12 +116,13 @@ impl ServerPlace {
         self.access == Access::Read && !changes && !spec.sandbox.danger_without_any
     }
 
-    /// A server as it is reached from here. It is not started yet.
+    /// Creates a server, without starting it.
     ///
-    /// `lookup` gives the values of its variables. It reads a program that is pinned, and blocks for that.
+    /// `lookup` returns the values of its variables. Reads a pinned program, and blocks for that.
     ///
     /// # Errors
-    /// `Config` if a variable is not set, a program is missing or not what was pinned, or if its tools would be taken for others.
+    /// `Config` if a variable is not set, a program is missing or does not match its digest, or if the names of its
+    /// tools would be ambiguous.
     pub fn server(
         &self,
         name: &str,
@@ -147,10 +147,10 @@ impl ServerPlace {
             .map_err(|error| wrong(name, error.to_string()).with_source(error))
     }
 
-    /// Returns what is said of a server, with its variables put in.
+    /// Returns the configuration of a server, with its variables expanded.
     ///
     /// # Errors
-    /// `Config` as [`server`](Self::server).
+    /// `Config` like [`server`](Self::server).
     pub fn config(
         &self,
         name: &str,
@@ -190,7 +190,7 @@ impl ServerPlace {
                 let sandbox = widened(self.sandbox.clone(), &program, &args, &spec.sandbox)
                     .write(home.clone());
                 let mut env = filled(&spec.env)?;
-                // A cache beside a script could replace it.
+                // A cache next to a script could replace the script.
                 let cache = home.join(".cache/python").to_string_lossy().into();
                 env.insert("PYTHONPYCACHEPREFIX".into(), cache);
                 env.insert("HOME".into(), home.to_string_lossy().into());
@@ -249,7 +249,7 @@ impl ServerPlace {
     }
 }
 
-/// The servers of a manifest, as toolboxes: the agents of an engine share them.
+/// Creates the servers of a manifest as toolboxes, which the agents of an engine share.
 pub(crate) fn toolboxes(
     manifest: &Manifest,
     workspace: &Workspace,
@@ -258,7 +258,7 @@ pub(crate) fn toolboxes(
 ) -> Result<BTreeMap<Arc<str>, Arc<dyn Toolbox>>, Error> {
     let tokens = credentials.get(MCP_TOKENS).map(PathBuf::from);
     let (work, homes) = (workspace.work(), workspace.file("home/mcp"));
-    // The directory is the agent's own.
+    // The directory belongs to the agent.
     let place = ServerPlace {
         work,
         homes,
@@ -273,7 +273,7 @@ pub(crate) fn toolboxes(
     servers.collect()
 }
 
-/// The check of a server's files before each of its starts: they are as they were when it was admitted.
+/// Creates the check of a server's files before each start: they must be unchanged since the server was admitted.
 fn start_check(name: &str, spec: &ServerSpec, work: &Path) -> Option<StartCheck> {
     let pins = Pins::from_server(spec, work);
     if pins.is_empty() {
@@ -281,7 +281,7 @@ fn start_check(name: &str, spec: &ServerSpec, work: &Path) -> Option<StartCheck>
     }
     let (admitted, name) = (pins.read(), name.to_owned());
     Some(StartCheck::new(move || {
-        // Too many files have no digest: they were agreed to as this session began.
+        // If there are too many files, they have no digest: they were trusted when this session began.
         match !admitted.is_whole || pins.read() == admitted {
             true => Ok(()),
             false => Err(format!(
@@ -291,7 +291,7 @@ fn start_check(name: &str, spec: &ServerSpec, work: &Path) -> Option<StartCheck>
     }))
 }
 
-/// A name that a directory can have: one that is none is its digest.
+/// Returns a directory name for a server: its name if that is valid, else a digest of it.
 fn folder_of(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.chars().all(is_plain) {

@@ -1,6 +1,6 @@
-//! Agents of other processes as a tool: by their names beside this one, or by an address and a token.
+//! Agents of other processes as a tool: by name for agents of the same operator, or by an address and a token.
 //!
-//! Such calls are answered in `prompt/call.rs`. This module does not depend on how agents are created.
+//! `prompt/call.rs` answers such calls. This module does not depend on how agents are created.
 
 #[cfg(feature = "http")]
 mod a2a;
@@ -22,10 +22,10 @@ use crate::{Credentials, Error, ErrorKind, Home, Manifest, Workspace, manifest::
 
 pub(crate) use door::Present;
 
-/// The toolbox of the peers that a manifest names: one tool.
+/// Creates the toolbox for the peers of a manifest, with one tool.
 ///
 /// # Errors
-/// `Config` if a peer by name is listed and there are no agents next to this one, or if the token of one is missing.
+/// `Config` if a peer is named and there are no other agents of the operator, or if a token is missing.
 pub(crate) fn toolbox(
     manifest: &Manifest,
     workspace: &Workspace,
@@ -43,7 +43,7 @@ pub(crate) fn toolbox(
         .iter()
         .map(|spec| peer(spec, home, credentials))
         .collect::<Result<_, _>>()?;
-    // One after the other, each gets what those before it left.
+    // Several calls run one after the other, so that each gets the remaining budget.
     let is_limited = |budget: &_| *budget != Default::default();
     let is_limited = is_limited(&manifest.budget)
         || manifest

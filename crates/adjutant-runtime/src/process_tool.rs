@@ -1,4 +1,4 @@
-//! Tools that are programs: started in a sandbox, with nothing of this process's environment, and never outliving a call.
+//! Tools that are programs: they run in a sandbox, without this process's environment, and never outlive a call.
 
 mod binary;
 #[cfg_attr(
@@ -33,24 +33,24 @@ use output::ProgramEnd;
 pub(crate) use sandbox::widened;
 use words::Words;
 
-/// The longest time that a call may take, if its tool sets none.
+/// The default timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The number of bytes of output that are kept, if its tool sets none.
+/// The default size of stored output, in bytes.
 const MAX_OUTPUT: usize = 64 << 10;
-/// The maximum number of bytes of output that any tool may keep.
+/// The maximum size of stored output of any tool, in bytes.
 const MOST_OUTPUT: u64 = 64 << 20;
-/// The time that a call may take beyond its timeout, until everything is killed.
+/// The additional time of a call beyond its timeout, until everything is killed.
 const KILLING: Duration = Duration::from_secs(5);
-/// The longest time that is waited for.
+/// The maximum time to wait.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
-/// The variable with the call of a tool that a process belongs to.
+/// The variable that marks the processes of a call.
 const CALL_VARIABLE: &str = "ADJUTANT_CALL";
-/// The variable with the agent that a process belongs to.
+/// The variable that marks the processes of an agent.
 const AGENT_VARIABLE: &str = "ADJUTANT_AGENT";
-/// The number of bytes for the text around the output: the omitted part, and how it ended.
+/// The number of bytes for the text around the output: notes about omitted parts and the exit.
 const AROUND: usize = 16 << 10;
 
-/// The directories that programs run with, and the environment that they are given.
+/// The directories and the environment of programs.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
     /// Their working directory.
@@ -61,12 +61,12 @@ pub(crate) struct Surroundings {
     pub(crate) tmp: PathBuf,
     /// The variables of the manifest.
     pub(crate) environment: BTreeMap<String, String>,
-    /// The sandbox around them.
+    /// The sandbox of the programs.
     holder: ProgramHolder,
 }
 
 impl Surroundings {
-    /// The surroundings in a workspace.
+    /// Creates them for a workspace.
     pub(crate) fn of(
         workspace: &Workspace,
         environment: &BTreeMap<String, String>,
@@ -90,7 +90,7 @@ pub(crate) struct Program {
     hold: Arc<child::Hold>,
 }
 
-/// The parts that all calls of it have in common.
+/// The parts that all its calls share.
 #[derive(Debug)]
 struct ProgramPlan {
     binary: Binary,
@@ -102,12 +102,12 @@ struct ProgramPlan {
 }
 
 impl Program {
-    /// A tool of a manifest; its program must exist, and match its recorded digest.
+    /// Creates a tool of a manifest. Its program must exist, and match its recorded digest.
     ///
-    /// It reads the program if that is pinned, and blocks for that.
+    /// Reads a pinned program, and blocks for that.
     ///
     /// # Errors
-    /// `Config` if the program is missing, cannot be executed or was changed, or if the schema is invalid.
+    /// `Config` if the program is missing, is not executable or was changed, or if the schema is invalid.
     pub(crate) fn new(tool: &ProcessTool, around: &Surroundings) -> Result<Self, Error> {
         let of_tool = |error: Error| {
             let message = format!("the tool {} cannot be used: {}", tool.name, error.message());
@@ -135,7 +135,7 @@ impl Program {
         } else {
             spec
         };
-        // Repeating is safe: the author of the manifest says so, and the key is the same.
+        // Repeating is safe: the author of the manifest declares it, and the key is the same.
         let hints = ToolHints {
             idempotent: tool.repeatable.then_some(true),
             ..ToolHints::default()
@@ -172,10 +172,10 @@ impl Program {
     }
 }
 
-/// A program, at its path or by its bare name in `PATH`, that can be executed and matches its recorded digest.
+/// Finds a program by its path or by its bare name in `PATH`; it must be executable and match its recorded digest.
 ///
 /// # Errors
-/// `Config` if it is not.
+/// `Config` if it does not.
 #[cfg(feature = "mcp")]
 pub(crate) fn find_program(
     program: &std::path::Path,
@@ -185,7 +185,7 @@ pub(crate) fn find_program(
 }
 
 impl ProgramPlan {
-    /// The variables of a call, and nothing else of this process's environment.
+    /// Returns the environment of a call, without other variables of this process.
     fn variables(&self, call: Uuid) -> Vec<(OsString, OsString)> {
         let around = &self.around;
         let handed = |name: &str| Some((name.into(), std::env::var_os(name)?));

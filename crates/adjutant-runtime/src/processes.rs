@@ -1,4 +1,4 @@
-//! Ends started processes: a whole group, and on Linux the processes that left it, by a marker in their environment.
+//! Kills started processes: a whole group, and on Linux also processes that left it, by a marker in their environment.
 
 use std::path::Path;
 #[cfg(target_os = "linux")]
@@ -7,71 +7,71 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use uuid::Uuid;
 
-/// The variable with the agent's start that a process belongs to.
+/// The variable that marks the processes of an agent's start.
 pub(crate) const START_VARIABLE: &str = "ADJUTANT_AGENT_START";
-/// The number of scans for processes, because killed ones may have started others in the meantime.
+/// The maximum number of scans, because killed processes may have started others in the meantime.
 #[cfg(target_os = "linux")]
 const ROUNDS: usize = 200;
-/// The maximum number of bytes of an environment or a command line that are read.
+/// The maximum number of bytes of an environment or a command line.
 #[cfg(target_os = "linux")]
 const ENVIRONMENT: u64 = 4 << 20;
 
-/// A variable and its value, which processes inherit, and by which they are found.
+/// A variable and its value that processes inherit, by which they are found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark(String);
 
 impl Mark {
-    /// Of everything that one start of an agent brought forth, its host included.
+    /// The mark of all processes of an agent's start, including its host.
     pub(crate) fn start(start: Uuid) -> Self {
         Self::of(START_VARIABLE, start)
     }
 
-    /// Of everything that has this id in this variable.
+    /// The mark with this id in this variable.
     pub(crate) fn of(variable: &str, id: Uuid) -> Self {
         Self(format!("{variable}={id}"))
     }
 }
 
-/// True if a process was stopped by a signal, and runs again only if another one lets it. Elsewhere than on Linux that is
-/// not known.
+/// True if a process was stopped by a signal, and continues only after another one. Unknown on systems other than
+/// Linux.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_stopped(id: u32) -> bool {
     pid(id).is_some_and(|id| linux::state(id).as_deref() == Some("T"))
 }
 
-/// True if a process was stopped by a signal. Here there is no way to find out.
+/// True if a process was stopped by a signal. Unknown on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_stopped(_: u32) -> bool {
     false
 }
 
-/// Kills every member of a group at once. An empty group is not an error.
+/// Kills every member of a group immediately. An empty group is not an error.
 pub(crate) fn kill_group_now(group: u32) {
     if let Some(group) = pid(group) {
         let _ = kill_process_group(group, Signal::KILL);
     }
 }
 
-/// True if a process is the host of this directory: by its mark, or, since a host hides its memory, by its command
+/// True if a process is the host of this directory: by its mark or, because a host hides its memory, by its command
 /// line.
 ///
-/// A number alone is not sufficient: after a reboot it can belong to any process. On other systems than Linux this
-/// cannot be checked, and it counts as the host.
+/// Its id is not sufficient: after a reboot it can belong to any process. On systems other than Linux this cannot be
+/// checked, and returns true.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_host(id: u32, mark: &Mark, folder: &Path) -> bool {
     pid(id).is_some_and(|id| linux::has(id, mark) || linux::serves(id, folder))
 }
 
-/// True if a process may be the host of this directory. Here there is no way to find out.
+/// True if a process may be the host of this directory. Unknown on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_host(id: u32, _: &Mark, _: &Path) -> bool {
     pid(id).is_some()
 }
 
-/// Kills every process with the marker in its environment, until there are no more, and returns their number. It
-/// never kills the calling process. On other systems than Linux it finds none.
+/// Kills every process with the mark in its environment, until there are no more, and returns their number. It never
+/// kills the calling process. On systems other than Linux it finds none.
 ///
-/// It reads `/proc` and blocks for some milliseconds.
+/// Reads `/proc` and blocks for some milliseconds.
 #[cfg(target_os = "linux")]
 pub(crate) fn kill_marked(mark: &Mark) -> usize {
     let mut killed = std::collections::BTreeSet::new();
@@ -79,7 +79,7 @@ pub(crate) fn kill_marked(mark: &Mark) -> usize {
     for _ in 0..ROUNDS {
         let found = linux::kill_once(mark);
         empty = if found.is_empty() { empty + 1 } else { 0 };
-        // One look proves nothing: a process may have made another one, and gone, while its neighbours were looked at.
+        // One scan is not sufficient: a process may have started another one and exited during the scan.
         if empty >= if killed.is_empty() { 2 } else { 4 } {
             break;
         }
@@ -90,13 +90,13 @@ pub(crate) fn kill_marked(mark: &Mark) -> usize {
     killed.len()
 }
 
-/// Kills every process that has the mark in its environment. Here there is no way to find them.
+/// Kills every process with the mark in its environment. Not supported on this system.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn kill_marked(_: &Mark) -> usize {
     0
 }
 
-/// The id as the kernel's type. 0 and 1 are never groups of ours: 0 would be our own, 1 everybody.
+/// Returns the id as the kernel's type. 0 would mean our own group and 1 all processes, so both are refused.
 fn pid(id: u32) -> Option<Pid> {
     i32::try_from(id)
         .ok()
@@ -112,14 +112,14 @@ mod linux {
 
     use super::{ENVIRONMENT, Mark};
 
-    /// Kills the processes that have the marker now, and returns them.
+    /// Kills the processes that have the mark now, and returns them.
     pub(super) fn kill_once(mark: &Mark) -> Vec<Pid> {
         all()
             .filter(|id| *id != getpid() && kill(*id, mark))
             .collect()
     }
 
-    /// Returns the letter of the state that a process is in.
+    /// Returns the state letter of a process.
     ///
     /// Source: proc_pid_stat(5): it follows the name in parentheses.
     pub(super) fn state(id: Pid) -> Option<String> {
@@ -131,7 +131,7 @@ mod linux {
             .map(str::to_owned)
     }
 
-    /// All processes.
+    /// Returns all processes.
     fn all() -> impl Iterator<Item = Pid> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         entries
@@ -139,7 +139,7 @@ mod linux {
             .filter_map(Pid::from_raw)
     }
 
-    /// Kills a process that has the mark. It is held before it is looked at: so its id cannot be another's by then.
+    /// Kills a process with the mark. A pidfd is opened before the check, so that the id cannot be reused in between.
     fn kill(id: Pid, mark: &Mark) -> bool {
         let Ok(held) = pidfd_open(id, PidfdFlags::empty()) else {
             return false;
@@ -147,7 +147,7 @@ mod linux {
         has(id, mark) && pidfd_send_signal(held, Signal::KILL).is_ok()
     }
 
-    /// True if it has the mark in its environment.
+    /// True if its environment contains the mark.
     pub(super) fn has(id: Pid, mark: &Mark) -> bool {
         words(id, "environ")
             .split(|byte| *byte == 0)
@@ -166,11 +166,11 @@ mod linux {
         })
     }
 
-    /// Returns the content of a file of a process, up to a cap.
+    /// Returns the content of a file of a process, up to the maximum size.
     fn words(id: Pid, file: &str) -> Vec<u8> {
         let mut words = Vec::new();
         if let Ok(file) = File::open(format!("/proc/{}/{file}", id.as_raw_nonzero())) {
-            // Everything that could be read before an error is looked at all the same.
+            // The part before a read error is used.
             let _ = file.take(ENVIRONMENT).read_to_end(&mut words);
         }
         words
@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// A shell in a group of its own that has said a line, so it has come as far as its script says.
+    /// Starts a shell in its own process group, and waits for its first line of output.
     fn shell(script: &str, mark: Uuid) -> (Child, String) {
         use std::io::BufRead;
         let mut command = Command::new("/bin/sh");
@@ -206,7 +206,7 @@ mod tests {
         (child, line.trim().to_owned())
     }
 
-    /// True if a process is there and has not ended.
+    /// True if a process exists and has not exited.
     fn lives(id: &str) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         status
@@ -241,7 +241,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a shell is there");
-        // The content of its command line can be read only a moment after it began.
+        // The command line becomes readable shortly after the start.
         let mut up = [0; 3];
         std::io::Read::read_exact(&mut host.stdout.take().expect("it is piped"), &mut up)
             .expect("it says so");

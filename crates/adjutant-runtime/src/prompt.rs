@@ -130,7 +130,8 @@ pub trait Prompter: Send + Sync {
     /// Makes a session that begins as another one was: up to a record, or as it is.
     ///
     /// # Errors
-    /// `Missing` if there is no such session, `Exists` if there is one of the new name, `Invalid` if it has no such record.
+    /// `Missing` if there is no such session, `Exists` if there is one of the new name, `Invalid` if it has no such
+    /// record.
     async fn fork(&self, session: Option<&str>, request: ForkRequest)
     -> Result<SessionInfo, Error>;
 
@@ -446,8 +447,8 @@ pub struct SessionsRequest {
     /// The mark of an earlier page, for those after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Only those with this in their name, title, agent or one of their labels; capitals or not. A page may then hold less than
-    /// its limit and not be the last one.
+    /// Only those with this in their name, title, agent or one of their labels; capitals or not. A page may then hold
+    /// less than its limit and not be the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// Only sessions in this state; combined with `search`.

@@ -185,7 +185,8 @@ impl Workspace {
     /// Reads what runs here, with absolute paths.
     ///
     /// # Errors
-    /// `Missing` if the workspace is not made, `Storage` if it cannot be read, `Config` if its manifest is of another version.
+    /// `Missing` if the workspace is not made, `Storage` if it cannot be read, `Config` if its manifest is of another
+    /// version.
     pub fn prepared(&self) -> Result<Prepared, Error> {
         let mut prepared: Prepared = files::read_json(&self.file("prepared.json"))?;
         prepared.resolved.manifest.check_version()?;

@@ -178,8 +178,8 @@ impl Rules {
         self.read().rules.clone()
     }
 
-    /// Allows just this call from now on. Returns the added rules, as displayed in the approval
-    /// request of the call; none if no rule can describe exactly this call. The next call notes them in its log as `rules.added`.
+    /// Allows just this call from now on. Returns the added rules, as displayed in the approval request of the call;
+    /// none if no rule can describe exactly this call. The next call notes them in its log as `rules.added`.
     ///
     /// For a file tool, a rule contains the kind of the change and the path. For every other tool it contains all
     /// arguments: for a command the line or the words and the directory, with symbolic links resolved.

@@ -288,8 +288,8 @@ pub(crate) struct Approve {
     #[arg(long, value_name = "JSON")]
     pub(crate) edit: Option<String>,
 
-    /// Makes the approval permanent: the displayed rules allow exactly this call from now on. If no rule required the approval,
-    /// calls with the same arguments are approved for the rest of the run.
+    /// Makes the approval permanent: the displayed rules allow exactly this call from now on. If no rule required the
+    /// approval, calls with the same arguments are approved for the rest of the run.
     #[arg(long, conflicts_with = "edit")]
     pub(crate) always: bool,
 }

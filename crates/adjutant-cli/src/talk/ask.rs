@@ -281,8 +281,8 @@ pub(crate) fn read(
     })
 }
 
-/// Approves a call permanently: with the same arguments for the rest of the run if `--ask` names its tool, else by the displayed
-/// rules. Every other call is approved once.
+/// Approves a call permanently: with the same arguments for the rest of the run if `--ask` names its tool, else by the
+/// displayed rules. Every other call is approved once.
 pub(crate) fn lasting(pause: &Pause, hands: &Hands, lasting: Lasting) -> (Answer, Vec<String>) {
     let once = |why: &str| {
         (

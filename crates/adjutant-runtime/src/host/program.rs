@@ -23,8 +23,8 @@ const MAX_NAMES: u64 = 1 << 20;
 
 /// The `main` of a program whose agents have custom parts: call it first.
 ///
-/// As `PROGRAM agent-host WORKSPACE` it runs an agent, as [`run`](super::run) does, and as `PROGRAM agent-host --parts` it writes
-/// the names of the parts, for [`part_names`]. `None` if the program was called for anything else.
+/// As `PROGRAM agent-host WORKSPACE` it runs an agent, as [`run`](super::run) does, and as `PROGRAM agent-host --parts`
+/// it writes the names of the parts, for [`part_names`]. `None` if the program was called for anything else.
 ///
 /// # Example
 /// ```no_run

@@ -141,7 +141,8 @@ impl Client {
         Ok(Box::pin(items(accepted(answer).await?)))
     }
 
-    /// Sends the agent a stop request. The request was received when this returns; [`watch`](Client::watch) reports the end.
+    /// Sends the agent a stop request. The request was received when this returns; [`watch`](Client::watch) reports the
+    /// end.
     ///
     /// # Errors
     /// Like [`status`](Client::status).

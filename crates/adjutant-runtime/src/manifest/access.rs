@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The calls that an agent may make without an approval, calls that need one, and denied calls.
 ///
-/// The first rule that fits a call decides; without one, `default` does.
+/// The first rule that matches a call decides; otherwise, `default` does.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -27,11 +27,11 @@ pub struct Access {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ApprovalRule {
-    /// The tools; a `*` stands for any characters.
+    /// The tools; a `*` matches any characters.
     pub tools: Vec<Arc<str>>,
     /// The decision on their calls.
     pub then: Approval,
-    /// The text of the question, or for the model when the call is denied.
+    /// The text of the question, or the message for the model if the call is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub say: Option<Arc<str>>,
 }
@@ -50,16 +50,16 @@ pub struct RulesSpec {
     /// Calls that run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<Arc<str>>,
-    /// Calls that wait for a word.
+    /// Calls that wait for approval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ask: Vec<Arc<str>>,
-    /// Denied calls; the model gets an error.
+    /// Denied calls; the model receives an error.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<Arc<str>>,
 }
 
 impl RulesSpec {
-    /// Its rules, with the field and the number in it.
+    /// Returns its rules, with their field and index.
     pub(crate) fn each(
         &self,
     ) -> impl Iterator<Item = (&'static str, usize, Result<Rule, adjutant_toolkit::Error>)> {
@@ -77,7 +77,7 @@ impl RulesSpec {
         })
     }
 
-    /// True if it is about what tools do, and not about their names alone.
+    /// True if a rule matches arguments, not only names of tools.
     pub(crate) fn looks_inside(&self) -> bool {
         [&self.allow, &self.ask, &self.deny]
             .into_iter()
@@ -92,8 +92,8 @@ impl RulesSpec {
 pub enum Approval {
     /// It runs.
     Allow,
-    /// It waits for a word.
+    /// It waits for approval.
     Ask,
-    /// It is denied; the model gets an error.
+    /// It is denied; the model receives an error.
     Deny,
 }

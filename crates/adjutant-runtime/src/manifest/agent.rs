@@ -14,96 +14,96 @@ use super::{Access, BudgetSpec, ModelChoice, OptionsSpec, RulesSpec, Span, Toolb
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct AgentSpec {
-    /// The name of the agent: letters, digits, `_` and `-`, 64 at most.
+    /// The name of the agent: letters, digits, `_` and `-`, at most 64.
     pub name: Arc<str>,
-    /// The purpose of the agent: others choose it by this.
+    /// The purpose of the agent; other agents choose it by this text.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Arc<str>,
     /// Its model. By default: the delegating agent's, or the default of the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelChoice>,
-    /// The options of its requests.
+    /// The options of its model requests.
     #[serde(skip_serializing_if = "super::is_default")]
     pub options: OptionsSpec,
-    /// The instructions of the agent.
+    /// The system prompt of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
-    /// Files in its context, in this order.
+    /// Files that are always in its context, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<ContextSpec>,
-    /// Its toolboxes: `files`, `edits`, `shell`, `git`, `fetch`, `plan`, `ask_user`, `board`, `notes`, `memory`, `reflections`, `background`,
-    /// `peers`.
+    /// Its toolboxes: `files`, `edits`, `shell`, `git`, `fetch`, `plan`, `ask_user`, `board`, `notes`, `memory`,
+    /// `reflections`, `background`, `peers`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub toolboxes: Vec<ToolboxChoice>,
     /// The names of its process tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Arc<str>>,
-    /// The names of its skills; `*` for all that the skill directories hold.
+    /// The names of its skills; `*` for all skills of the skill directories.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Arc<str>>,
-    /// The effects that act before each request: kinds and parameters, in this order.
+    /// The effects that transform each request, in this order: kinds and parameters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<EffectParams>,
-    /// True if its prompt includes the habits of careful work, as `behavioral_constraints`.
+    /// True if its prompt includes guidelines for careful work, as `behavioral_constraints`.
     #[serde(skip_serializing_if = "super::is_default")]
     pub behavior: bool,
-    /// The names of what surrounds its runs, outermost first: `logger`, `recovery`, or one of the application's.
+    /// The names of its middleware, outermost first: `logger`, `recovery`, or one of the application's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub middleware: Vec<Arc<str>>,
-    /// The way in which old turns are summarised. Without it, that is done once the window is full.
+    /// The summarization of old turns; by default when the window is full.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Compaction>,
     /// False if requests are sent unchanged, even if they exceed the model's window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<bool>,
-    /// The calls that it may make without an approval, calls that need one, and denied calls.
+    /// The calls that run without approval, need an approval, or are denied, by tool.
     #[serde(skip_serializing_if = "super::is_default")]
     pub access: Access,
     /// The calls that run, need an approval, or are denied, by tool and arguments. Without it, only `access` applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<RulesSpec>,
-    /// Bounds of one run.
+    /// The limits of one run.
     #[serde(skip_serializing_if = "super::is_default")]
     pub limits: LimitsSpec,
-    /// The maximum number of requests that it may make for a task: `limits.max_turns` in short.
+    /// The maximum number of model requests of a run: short for `limits.max_turns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// The amounts that a run of it and everything under it may use.
+    /// The maximum usage of a run of this agent and all its sub-agents.
     #[serde(skip_serializing_if = "super::is_default")]
     pub budget: BudgetSpec,
-    /// To whom it may give tasks.
+    /// The agents that it may delegate tasks to.
     #[serde(skip_serializing_if = "super::is_default")]
     pub delegation: DelegationSpec,
-    /// The agents of this manifest that it may hand the conversation to, for good.
+    /// The agents of this manifest that it may hand the conversation to permanently.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub transfers: Vec<Arc<str>>,
-    /// The agents of this manifest that it may make a team of.
+    /// The agents of this manifest that it may form a team of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team: Option<TeamSpec>,
-    /// The lessons that it learns from tasks that failed.
+    /// The lessons from failed tasks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reflections: Option<ReflectionSpec>,
-    /// The knowledge of the agent, in words that others choose it by.
+    /// Keywords that other agents choose it by.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expertise: Vec<Arc<str>>,
-    /// The cost of a task, in words.
+    /// The cost of a task, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Arc<str>>,
-    /// The maximum number of its instances that may work at a time.
+    /// The maximum number of its instances that run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
-    /// A short mark before its lines.
+    /// A short prefix of its output lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Arc<str>>,
 }
 
-/// Why `rules` and a `prefix` do not go together.
+/// The reason why `rules` and a `prefix` cannot be combined.
 pub(crate) const PREFIXED: &str = "`rules` know the tools that change files and run commands by their names: a toolbox with a `prefix` would escape them";
 
 impl AgentSpec {
-    /// True if rules that are about what tools do would not know some of them.
+    /// True if its rules about arguments would not recognize some of its tools.
     pub(crate) fn hides_from_rules(&self) -> bool {
-        // Rules know the tools of these by nothing but their names.
+        // Rules know the tools of these toolboxes only by name.
         let plain = ["board", "notes", "memory", "reflections", "background"];
         let has_prefix = |it: &ToolboxChoice| match it {
             ToolboxChoice::Spec(spec) => spec.prefix.is_some() && !plain.contains(&&*spec.name),
@@ -115,7 +115,7 @@ impl AgentSpec {
 }
 
 impl From<Definition> for AgentSpec {
-    /// The agent that a file of Markdown describes.
+    /// Converts an agent from a Markdown file.
     fn from(file: Definition) -> Self {
         let delegation = DelegationSpec {
             depth: file.depth,
@@ -149,16 +149,16 @@ impl From<Definition> for AgentSpec {
     }
 }
 
-/// The way in which old turns are summarised.
+/// The summarization of old turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "it is true, false, or a mapping of parameters of `compact`"
 )]
 pub enum Compaction {
-    /// True if it is done before the window is full; false if never: old turns are omitted then.
+    /// True to summarize before the window is full; false to omit old turns without a summary.
     On(bool),
-    /// The parameters of the effect `compact`, which does it before the window is full.
+    /// The parameters of the effect `compact`, which summarizes before the window is full.
     With(Map<String, Value>),
 }
 
@@ -168,7 +168,7 @@ pub enum Compaction {
 pub enum Instructions {
     /// The text itself.
     Text(Arc<str>),
-    /// A file that holds it, relative to the manifest.
+    /// A file with the text, relative to the manifest.
     File {
         /// The file.
         file: PathBuf,
@@ -192,10 +192,10 @@ pub enum ContextSpec {
 pub struct NamedContext {
     /// The file, relative to the manifest.
     pub file: PathBuf,
-    /// The heading over its text; without one, the file's name.
+    /// The heading above its text; by default the file's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// True if the agent runs without it when there is no such file.
+    /// True if the agent runs without the file if it does not exist.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub optional: bool,
 }
@@ -205,86 +205,87 @@ pub struct NamedContext {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EffectParams {
-    /// Its kind, as `compact`.
+    /// Its kind, such as `compact`.
     pub kind: Arc<str>,
-    /// Its parameters; omitted ones have the defaults of the kind.
+    /// Its parameters; omitted ones have the kind's defaults.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub params: Value,
 }
 
-/// Bounds of one run of an agent.
+/// The limits of one run of an agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct LimitsSpec {
-    /// The maximum number of requests that it may make: 50 without it.
+    /// The maximum number of model requests; 50 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// The maximum number of calls that may run at a time: 8 without it.
+    /// The maximum number of calls that run at the same time; 8 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_parallel_tools: Option<u32>,
     /// True if calls run one after the other.
     #[serde(skip_serializing_if = "super::is_default")]
     pub sequential: bool,
-    /// The time that a run may take.
+    /// The maximum running time of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
-    /// The time that a call of a tool may take, if its tool sets none.
+    /// The maximum time of a call, if its tool sets none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_timeout: Option<Span>,
-    /// The time that a cancelled call may take to end.
+    /// The time that a cancelled call has to end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace: Option<Span>,
-    /// The maximum number of bytes of a tool's result that a model sees.
+    /// The maximum size of a tool result for the model, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_result: Option<super::Bytes>,
-    /// The consequence of reaching a limit.
+    /// The behavior when a limit is reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_limit: Option<LimitEnd>,
-    /// True if there is no user to answer: everything that would wait is refused.
+    /// True if no user can answer: calls that would wait for an answer are refused.
     #[serde(skip_serializing_if = "super::is_default")]
     pub unattended: bool,
 }
 
-/// The consequence of reaching a limit.
+/// The behavior when a limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitEnd {
     /// The run ends.
     End,
-    /// It has one more turn without tools.
+    /// The run has one more turn without tools.
     LastTurn,
-    /// It asks for permission to continue.
+    /// The run waits for approval to continue.
     Ask,
 }
 
-/// To whom an agent may give tasks.
+/// The agents that an agent may delegate tasks to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct DelegationSpec {
-    /// The agents of this manifest that it may give tasks to; without it, all others when `depth` is over 0.
+    /// The agents of this manifest; by default all others if `depth` is over 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<Vec<Arc<str>>>,
-    /// The number of levels of agents that may stand below it; 0 for none.
+    /// The maximum number of levels of agents below it; 0 disables delegation.
     #[serde(skip_serializing_if = "super::is_default")]
     pub depth: u16,
-    /// The number of times that one of its tasks may be handed from agent to agent.
+    /// The maximum number of handoffs of one of its tasks.
     #[serde(skip_serializing_if = "super::is_default")]
     pub handoffs: u32,
-    /// The place of these agents: `here`, with the delegating agent, or `fleet`, in their own sessions on any worker.
+    /// Where these agents run: `here`, in the run of the delegating agent, or `fleet`, in separate sessions on any
+    /// worker.
     #[serde(skip_serializing_if = "super::is_default")]
     pub on: DelegationPlace,
 }
 
-/// The place of delegated tasks.
+/// Where delegated tasks run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelegationPlace {
-    /// In the run of the agent that gives the task.
+    /// In the run of the delegating agent.
     #[default]
     Here,
-    /// In sessions of their own, on any worker of a fleet.
+    /// In separate sessions, on any worker of a fleet.
     Fleet,
 }
 
@@ -293,29 +294,29 @@ pub enum DelegationPlace {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct TeamSpec {
-    /// The agents of this manifest that members are made of.
+    /// The agents of this manifest that members are created from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Arc<str>>,
-    /// The maximum number of members at a time.
+    /// The maximum number of members at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
-    /// The time that a member may work on a task.
+    /// The maximum time of a member for a task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub member_timeout: Option<Span>,
-    /// True if the lead only coordinates: it keeps the tools of the team and loses its others.
+    /// True if the lead only coordinates: it has the tools of the team, and no others.
     #[serde(skip_serializing_if = "super::is_default")]
     pub coordinator: bool,
-    /// The amounts that one member may use.
+    /// The maximum usage of one member.
     #[serde(skip_serializing_if = "super::is_default")]
     pub member_budget: BudgetSpec,
 }
 
-/// The lessons that an agent learns from tasks that failed.
+/// The lessons of an agent from failed tasks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct ReflectionSpec {
-    /// The directory of the notes, relative to the workspace; without one, they are kept in the store.
+    /// The directory of the notes, relative to the workspace; by default they are stored in the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
 }

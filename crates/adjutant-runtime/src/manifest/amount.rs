@@ -1,4 +1,4 @@
-//! Times and sizes as people write them.
+//! Times and sizes with units.
 
 use std::{fmt, time::Duration};
 
@@ -27,7 +27,7 @@ const SIZES: [(&str, u64); 4] = [
     ("GiB", 1 << 30),
 ];
 
-/// Reads a whole number with a unit. The character before a unit must be a digit, which distinguishes units with a
+/// Parses a whole number with a unit. The character before a unit must be a digit, which distinguishes units with a
 /// common ending.
 fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
@@ -36,7 +36,7 @@ fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*factor)
 }
 
-/// Writes with the greatest unit that leaves a whole number.
+/// Formats with the largest unit that leaves a whole number.
 fn write(amount: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let fits =
         |(_, factor): &&(&str, u64)| amount.is_multiple_of(*factor) && (amount > 0 || *factor == 1);
@@ -72,7 +72,7 @@ impl Serialize for Bytes {
     }
 }
 
-/// Reads an amount; for a number without a unit the error says so.
+/// Parses an amount; the error for a number without a unit explains the format.
 struct Amount {
     units: &'static [(&'static str, u64)],
     expected: &'static str,

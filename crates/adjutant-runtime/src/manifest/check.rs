@@ -1,4 +1,4 @@
-//! The check that a manifest means something: names, ranges, and what fits together. Paths become absolute on the way.
+//! Validates a manifest: names, ranges and consistency. Paths become absolute.
 
 mod agent;
 mod agents;
@@ -28,29 +28,29 @@ use super::{
     vars::Lookup,
 };
 
-/// The surroundings that decide whether a manifest is right.
+/// The environment of the validation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Around {
-    /// The variables of addresses that are set: behind an address of one's own, any model may be.
+    /// The address variables that are set: a provider at a custom address may have any model.
     addresses: BTreeSet<String>,
     /// The additional parts of the program that will run it.
     parts: PartNames,
-    /// The directories in which programs are looked for.
+    /// The directories in which programs are searched.
     path: Option<String>,
 }
 
-/// The knowledge of a check, and its findings.
+/// The state of a validation, and its findings.
 struct Check<'a> {
     around: &'a Around,
     problems: &'a mut Problems,
     warnings: &'a mut Problems,
     effects: EffectRegistry,
-    /// None if the providers or models of the manifest are wrong.
+    /// `None` if the providers or models of the manifest are invalid.
     chooser: Option<Chooser>,
     skills: Option<skill::FoundSkills>,
 }
 
-/// Checks a manifest against the tree that it was read from, and makes its paths absolute.
+/// Validates a manifest against the tree from which it was read, and makes its paths absolute.
 pub(super) fn check(
     manifest: &mut Manifest,
     tree: &Node,
@@ -85,7 +85,7 @@ pub(super) fn check(
 }
 
 impl Around {
-    /// Reads the environment that these providers, and the known ones, depend on.
+    /// Reads the variables that these providers, and the built-in ones, depend on.
     pub(super) fn new(manifest: &Manifest, lookup: Lookup<'_>, parts: &PartNames) -> Self {
         let own = manifest
             .providers
@@ -129,7 +129,7 @@ impl Check<'_> {
         }
     }
 
-    /// A name that must be there.
+    /// Checks a required name.
     fn name(&mut self, name: &str, at: At<'_>, field: &str) {
         if name.is_empty()
             && at
@@ -169,7 +169,7 @@ impl Check<'_> {
         false
     }
 
-    /// Names that must differ, also in more than the case of their letters.
+    /// Requires names that differ in more than case.
     fn differ<'n>(&mut self, names: impl Iterator<Item = (&'n str, At<'n>)>, what: &str) {
         let mut seen: BTreeMap<String, &Mark> = BTreeMap::new();
         for (name, at) in names.filter(|(name, _)| !name.is_empty()) {
@@ -192,7 +192,7 @@ impl Check<'_> {
         }
     }
 
-    /// A path to something in the manifest's directory; it becomes absolute.
+    /// Checks a path in the manifest's directory, and makes it absolute.
     fn contained(&mut self, path: &mut std::path::PathBuf, at: At<'_>, kind: Kind) {
         match path::contained(&at.mark.source.folder, path, kind) {
             Ok(real) => *path = real,
@@ -200,7 +200,7 @@ impl Check<'_> {
         }
     }
 
-    /// A path that stays in a directory of the workspace.
+    /// Checks a path in a directory of the workspace.
     fn within(&mut self, path: &Path, at: At<'_>) {
         if let Err(message) = path::within(path) {
             self.tell(at, format!("{}: {message}", shown(path)));

@@ -1,4 +1,4 @@
-//! Reads a manifest and its parents from `extends`; they are merged once each, from the oldest on.
+//! Reads a manifest and its parents from `extends`, and merges each once, starting with the oldest.
 
 use std::{
     fs,
@@ -15,15 +15,15 @@ use super::{
     yaml,
 };
 
-/// The maximum number of bytes that a manifest may have.
+/// The maximum size of a manifest in bytes.
 pub(super) const MAX_BYTES: u64 = 1 << 20;
-/// The maximum number of manifests that may extend one another.
+/// The maximum number of parents.
 const MAX_PARENTS: usize = 10;
 
-/// A manifest and all that it extends.
+/// A manifest merged with its parents.
 pub(super) struct ManifestTree {
     pub(super) root: Node,
-    /// The files, without links: the manifest first.
+    /// The files with links resolved: the manifest first.
     pub(super) sources: Vec<PathBuf>,
 }
 
@@ -53,7 +53,7 @@ struct ManifestReader<'a> {
 }
 
 impl ManifestReader<'_> {
-    /// A file with everything that it extends; `by` is where it is named.
+    /// Reads a file with its parents; `by` is the position that names it.
     fn file(&mut self, path: &Path, text: Option<&str>, by: Option<&Mark>) -> Option<Node> {
         let shown: Arc<str> = path.display().to_string().into();
         let wrong = |message: String| match by {
@@ -97,7 +97,7 @@ impl ManifestReader<'_> {
         self.extended(node, path)
     }
 
-    /// Takes over what the manifest extends.
+    /// Merges the parent of a manifest into it.
     fn extended(&mut self, mut node: Node, path: &Path) -> Option<Node> {
         let Some((_, extends)) = node
             .as_map_mut()?
@@ -126,7 +126,7 @@ impl ManifestReader<'_> {
     }
 }
 
-/// A file without links, and its directory.
+/// Returns a file with links resolved, and its directory.
 fn place(path: &Path, text: Option<&str>) -> Result<(PathBuf, PathBuf), String> {
     let told = |error: io::Error| reason(&error);
     let folder = path
@@ -134,7 +134,7 @@ fn place(path: &Path, text: Option<&str>) -> Result<(PathBuf, PathBuf), String> 
         .filter(|parent| !parent.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
     let (real, folder) = match text {
-        // There need not be such a file yet.
+        // The file need not exist yet.
         Some(_) => {
             let folder = folder.canonicalize().map_err(told)?;
             (folder.join(path.file_name().unwrap_or_default()), folder)
@@ -151,10 +151,10 @@ fn place(path: &Path, text: Option<&str>) -> Result<(PathBuf, PathBuf), String> 
     Ok((real, folder))
 }
 
-/// The text of a regular file: nothing waits for a pipe, or reads a device.
+/// Reads a regular file, so that a pipe or a device cannot block.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The reason why it cannot be read.
 pub(super) fn text(path: &Path, most: u64) -> Result<String, String> {
     let about = fs::metadata(path).map_err(|error| reason(&error))?;
     if !about.is_file() {
@@ -174,7 +174,7 @@ pub(super) fn text(path: &Path, most: u64) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is no UTF-8".to_owned())
 }
 
-/// Returns the reason why a file cannot be used, without the details that differ from system to system.
+/// Returns the reason why a file cannot be used, without platform-dependent details.
 pub(super) fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),

@@ -15,10 +15,10 @@ use super::{
     read, yaml,
 };
 
-/// The maximum number of agents that may be included.
+/// The maximum number of included agents.
 const MAX_FILES: usize = 256;
 
-/// The agents that `include` names.
+/// Reads the agents that `include` names.
 pub(super) fn agents(
     include: &Node,
     sources: &mut Vec<PathBuf>,
@@ -74,7 +74,7 @@ pub(super) fn agents(
     agents
 }
 
-/// The files that a pattern means, and how they are called in messages.
+/// Returns the files that match a pattern, with their names for messages.
 fn files(pattern: &str, item: &Node, problems: &mut Problems) -> Vec<(PathBuf, String)> {
     let folder = &item.mark.source.folder;
     let shown = |path: &str| {
@@ -132,7 +132,7 @@ fn files(pattern: &str, item: &Node, problems: &mut Problems) -> Vec<(PathBuf, S
     files
 }
 
-/// Reads an agent; its fields stand where they stand in its file.
+/// Reads an agent; its fields keep their positions in its file.
 fn agent(path: &Path, shown: String, by: &Mark, problems: &mut Problems) -> Option<Node> {
     let source = Arc::new(Source {
         shown: shown.into(),
@@ -149,7 +149,7 @@ fn agent(path: &Path, shown: String, by: &Mark, problems: &mut Problems) -> Opti
     read.map_err(|problem| problems.push(problem)).ok()
 }
 
-/// The fields of an agent's file, with implied ones: its name, and its text.
+/// Returns the fields of an agent's file, with implied ones: its name, and its text.
 fn node(text: &str, path: &Path, source: &Arc<Source>) -> Result<Node, Problem> {
     let whole = Mark {
         source: Arc::clone(source),
@@ -159,7 +159,7 @@ fn node(text: &str, path: &Path, source: &Arc<Source>) -> Result<Node, Problem> 
     let (front, instructions) =
         Definition::split(text).map_err(|error| Problem::new(&whole, error.message()))?;
     let mut node = yaml::read(&front, source, yaml::AGENT)?;
-    // A file has only the fields of a definition; their values are checked with the manifest's.
+    // A file can only have the fields of a definition; their values are validated with the manifest's.
     read::one::<Definition>(&node)?;
     node.mark = whole.clone();
     let Some(map) = node.as_map_mut() else {

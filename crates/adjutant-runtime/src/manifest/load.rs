@@ -1,4 +1,4 @@
-//! From a file to a manifest that means something, and from there to what will run.
+//! Loads a validated manifest from a file, and resolves it.
 
 use std::{
     collections::BTreeMap,
@@ -18,15 +18,15 @@ use super::{
     vars::Lookup,
 };
 
-/// A manifest that was read and found right.
+/// A validated manifest.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// The manifest: after `extends`, includes and variables, with absolute paths.
+    /// The manifest after `extends`, includes and variables, with absolute paths.
     pub manifest: Manifest,
-    /// The files that it was read from, without links: itself first, then its parents, then agents.
+    /// Its files with links resolved: the manifest first, then its parents, then agents.
     pub sources: Vec<PathBuf>,
-    /// The findings that are noteworthy, and not wrong.
+    /// Warnings.
     pub warnings: Vec<Problem>,
     tree: Node,
     around: Around,
@@ -39,7 +39,7 @@ impl Manifest {
     /// This function reads files, so asynchronous code must call it on a thread that may block.
     ///
     /// # Errors
-    /// Everything that is wrong with it, with file, line and column, at most fifty.
+    /// All errors with file, line and column, at most fifty.
     pub fn load(
         path: impl AsRef<Path>,
         lookup: impl Fn(&str) -> Option<String>,
@@ -49,10 +49,10 @@ impl Manifest {
 
     /// Reads a manifest that can name these parts of the program that will run it.
     ///
-    /// The parameters of effects are checked by that program, when it begins.
+    /// That program validates the parameters of effects when it starts.
     ///
     /// # Errors
-    /// As [`Manifest::load`].
+    /// Like [`Manifest::load`].
     pub fn load_with(
         path: impl AsRef<Path>,
         lookup: impl Fn(&str) -> Option<String>,
@@ -61,10 +61,10 @@ impl Manifest {
         load(path.as_ref(), None, &lookup, names)
     }
 
-    /// Reads a manifest from a text for this file.
+    /// Parses a manifest from a text for this file.
     ///
     /// # Errors
-    /// As [`Manifest::load`].
+    /// Like [`Manifest::load`].
     pub fn parse(
         text: &str,
         path: impl AsRef<Path>,
@@ -73,7 +73,7 @@ impl Manifest {
         load(path.as_ref(), Some(text), &lookup, &PartNames::default())
     }
 
-    /// The agent that prompts go to.
+    /// Returns the agent that receives prompts.
     pub fn entry(&self) -> Option<&super::AgentSpec> {
         self.agents
             .iter()
@@ -152,7 +152,7 @@ fn meant(
     };
     let mut manifest = found.value;
     let around = around(&manifest);
-    // A part that was omitted would be missed wherever it is named.
+    // An omitted part would cause errors wherever it is named.
     if found.is_whole {
         check::check(&mut manifest, &root, &around, &mut problems, &mut warnings);
     }
@@ -164,10 +164,10 @@ fn meant(
 }
 
 impl Loaded {
-    /// Returns the configuration that will run: the manifest with these overrides.
+    /// Returns the resolved configuration: the manifest with these overrides.
     ///
     /// # Errors
-    /// Everything that is wrong with the manifest once they are in it. Their place is `override` and a name.
+    /// All errors of the manifest with the overrides. Their position is `override` and a name.
     pub fn resolve(&self, overrides: Overrides) -> Result<Resolved, Problems> {
         let mut problems = Problems::default();
         let mut root = self.tree.clone();
@@ -184,7 +184,7 @@ impl Loaded {
 }
 
 impl ModelChoice {
-    /// The possible models, the first one first.
+    /// Returns the possible models, the first one first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let (first, rest) = match self {
             Self::Name(name) => (name, &[][..]),

@@ -1,8 +1,8 @@
-//! The rules of `extends`, by which one manifest takes over another.
+//! Merges a manifest with its parent from `extends`.
 
 use super::node::{Content, Map, Node};
 
-/// Lists whose elements are found by a field of theirs, at the top of a manifest.
+/// Top-level lists whose elements are identified by a field.
 pub(super) const NAMED: [(&str, &str); 6] = [
     ("agents", "name"),
     ("process_tools", "name"),
@@ -21,12 +21,12 @@ enum Level {
 }
 
 /// Merges a child into its parent: scalars of the child take precedence, maps are merged by key, named elements by
-/// name, other lists are replaced, and no field can be removed.
+/// name, other lists are replaced, and `null` removes a field.
 pub(super) fn over(parent: Node, child: Node) -> Node {
     node(parent, child, Level::Root)
 }
 
-/// Merges an agent with fields from elsewhere.
+/// Merges an agent with overriding fields.
 pub(super) fn agent(below: Node, above: Node) -> Node {
     node(below, above, Level::Agent)
 }
@@ -77,7 +77,7 @@ fn field(key: &str, old: Node, new: Node, level: Level) -> Node {
     match key {
         // A merge of two schemas would be invalid.
         "parameters" => new,
-        // A model in short is one with a name alone.
+        // A model in the short form is a mapping with only a name.
         "model" if level != Level::Below && new.as_map().is_some() && old.as_text().is_some() => {
             node(spelled(old, "name"), new, Level::Below)
         }
@@ -94,7 +94,7 @@ fn named(old: Node, new: Node, by: &str, level: Level) -> Node {
     for new in news {
         let same = |old: &&mut Node| name(old, by).is_some() && name(old, by) == name(&new, by);
         match list.iter_mut().find(same) {
-            // A name alone changes nothing.
+            // A plain name changes nothing.
             Some(_) if new.as_text().is_some() => {}
             Some(old) => *old = node(spelled(old.clone(), by), new, level),
             None => list.push(new),
@@ -106,7 +106,7 @@ fn named(old: Node, new: Node, by: &str, level: Level) -> Node {
     }
 }
 
-/// The name of an element: a field of it, or itself.
+/// Returns the name of an element: a field of it, or the text itself.
 fn name<'a>(node: &'a Node, by: &str) -> Option<&'a str> {
     match node.as_map() {
         Some(map) => map.get(by)?.as_text(),

@@ -30,16 +30,16 @@ pub struct ModelSpec {
     /// The models that are used in order after a failure of the previous one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<Arc<str>>,
-    /// The number of times that a call that failed and may succeed is tried again, for each model. Without it, 2 times.
+    /// The number of retries of a retryable failure, for each model; 2 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// The maximum number of requests a minute that it may get.
+    /// The maximum number of requests per minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<u32>,
-    /// The maximum number of tokens of input a minute that it may get.
+    /// The maximum number of input tokens per minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens_per_minute: Option<u64>,
-    /// The time that a reply may take from the request to its end.
+    /// The maximum time of a reply, including all retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
     /// The deadlines of each model, if they differ from its provider's.
@@ -47,7 +47,7 @@ pub struct ModelSpec {
     pub timeouts: TimeoutsSpec,
 }
 
-/// The times that the server of a model is waited for.
+/// The timeouts for a model's server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -55,16 +55,16 @@ pub struct TimeoutsSpec {
     /// The time until a connection is established.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect: Option<Span>,
-    /// The time from the request to the first byte of the answer.
+    /// The time from the request to the first byte of the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_byte: Option<Span>,
-    /// The time between two pieces of the answer, whatever they hold.
+    /// The time between two chunks of the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Span>,
-    /// The time without content, whatever keeps the connection alive.
+    /// The time without content, in which only keep-alives arrive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silence: Option<Span>,
-    /// The time of one attempt from the request to the end of the answer.
+    /// The time of one attempt from the request to the end of the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<Span>,
 }
@@ -83,7 +83,7 @@ impl From<TimeoutsSpec> for TimeoutsPatch {
 }
 
 impl ModelSpec {
-    /// The model of this name, with nothing behind it.
+    /// Creates a model with this name, without fallbacks.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self {
             name: name.into(),
@@ -97,61 +97,61 @@ impl ModelSpec {
     }
 }
 
-/// The options of requests.
+/// The options of model requests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct OptionsSpec {
-    /// The maximum number of tokens that a reply may have.
+    /// The maximum number of tokens of a reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// The variety of replies, from 0 to 2.
+    /// The sampling temperature, from 0 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The probability mass to sample from, 0 to 1.
+    /// The probability mass of nucleus sampling, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// A number for reproducible answers, if the provider supports it.
+    /// The seed for reproducible replies, if the provider supports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Texts that end a reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<Arc<str>>,
-    /// The effort that it is to spend on thinking.
+    /// The thinking effort.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Effort>,
-    /// True if a reply may hold one call at most.
+    /// True if a reply may contain at most one call.
     #[serde(skip_serializing_if = "super::is_default")]
     pub sequential_calls: bool,
-    /// True if it searches the web, by a search that its provider runs itself.
+    /// True to enable web search by its provider.
     #[serde(skip_serializing_if = "super::is_default")]
     pub web_search: bool,
     /// Headers of every request. Not for credentials.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Fields of the request's body that the provider knows and Adjutant does not.
+    /// Additional fields of the request body.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
-/// The amounts that a run and everything under it may use; an amount that is omitted has no limit.
+/// The maximum usage of a run and all its sub-agents; an omitted field has no limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct BudgetSpec {
-    /// Tokens of input and output together.
+    /// Input and output tokens together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Money, in US dollars.
+    /// Cost in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Requests to models.
+    /// Model requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Calls of tools.
+    /// Tool calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<u64>,
-    /// Time from the prompt to the end.
+    /// Running time, without the time that a run waits for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
     /// Levels of agents below the first one.

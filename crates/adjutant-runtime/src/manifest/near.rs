@@ -1,9 +1,10 @@
-//! The closest known word.
+//! Finds the most similar known word.
 
-/// Longer words are compared by their beginnings.
+/// Longer words are compared by their first characters.
 const MAX_CHARS: usize = 64;
 
-/// The nearest of these words, if one is near: two letters that changed places count as one change, and case does not count.
+/// Returns the most similar of these words, if one is similar enough: a transposition of two letters counts as one
+/// change, and case is ignored.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     let far = (length * 2 / 3).min(length.div_ceil(3).max(2));
@@ -23,7 +24,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, other)| other)
 }
 
-/// A hint that names the nearest word, or else all of them.
+/// Returns a hint with the most similar word, or else with all of them.
 pub(crate) fn hint(word: &str, known: &[&str]) -> Option<String> {
     match nearest(word, known.iter().copied()) {
         Some(near) => Some(format!("the nearest is `{near}`")),
@@ -32,7 +33,7 @@ pub(crate) fn hint(word: &str, known: &[&str]) -> Option<String> {
     }
 }
 
-/// Words in a row, a dozen at most.
+/// Formats a list of at most twelve words.
 pub(crate) fn list(words: &[&str]) -> String {
     let shown: Vec<String> = words
         .iter()
@@ -47,7 +48,7 @@ pub(crate) fn list(words: &[&str]) -> String {
     shown.join(", ") + more
 }
 
-/// The unknown field in serde's message, and the known ones.
+/// Returns the unknown field in serde's message, and the known ones.
 pub(crate) fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
     let (field, rest) = message.strip_prefix("unknown field `")?.split_once('`')?;
     let known = rest

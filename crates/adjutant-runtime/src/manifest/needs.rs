@@ -1,4 +1,4 @@
-//! The variables of the environment that models, stores, peers and servers need: names, never values.
+//! The environment variables that models, stores, peers and servers need: names, never values.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use adjutant_providers::Provider;
 
 use super::{Manifest, ServerSpec, vars};
 
-/// The variable that names the model that is taken when none is named.
+/// The variable that names the default model.
 const USUAL: &str = "ADJUTANT_MODEL";
 
-/// The names of the variables for the needs of a manifest, sorted.
+/// Returns the sorted names of the variables that a manifest needs.
 pub(crate) fn of(manifest: &Manifest) -> Vec<String> {
-    // The problems of a provider were reported before.
+    // Errors of a provider were reported before.
     let own = manifest
         .providers
         .iter()

@@ -9,11 +9,11 @@ use serde_json::Value as Json;
 pub(super) struct Source {
     /// The file as it was named.
     pub(super) shown: Arc<str>,
-    /// The directory that paths in it are relative to, without links.
+    /// The base directory of its relative paths, without links.
     pub(super) folder: PathBuf,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) source: Arc<Source>,
@@ -48,7 +48,7 @@ pub(super) struct Scalar {
 /// The form in which a scalar was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Without quotes: it may be a number, a truth value or nothing.
+    /// Without quotes: a number, a Boolean, null or a text.
     Plain,
     /// In quotes: a text.
     Quoted,
@@ -64,7 +64,7 @@ pub(super) enum Form {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Map {
     pub(super) entries: Vec<(Key, Node)>,
-    /// Keys whose values were taken out because they are wrong.
+    /// Keys whose values were removed because they are invalid.
     pub(super) spoiled: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Key {
     pub(super) mark: Mark,
 }
 
-/// A place in a tree; where there is nothing, the nearest place above.
+/// A position in a tree; if it does not exist, the nearest position above.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct At<'a> {
     node: Option<&'a Node>,
@@ -83,7 +83,7 @@ pub(super) struct At<'a> {
 }
 
 impl Mark {
-    /// A mark for a whole file.
+    /// Creates a mark for a whole file.
     pub(super) fn whole(source: &Arc<Source>) -> Self {
         Self {
             source: Arc::clone(source),
@@ -113,7 +113,7 @@ impl Map {
         Some(self.entries.remove(at))
     }
 
-    /// Sets a value at the end, or in the place of the one of that key.
+    /// Sets a value, replacing the one with that key or at the end.
     pub(super) fn set(&mut self, key: Key, node: Node) {
         match self.entries.iter_mut().find(|(it, _)| it.text == key.text) {
             Some(old) => *old = (key, node),
@@ -130,7 +130,7 @@ impl Node {
         }
     }
 
-    /// A text that is nothing but a text.
+    /// Creates a quoted text.
     pub(super) fn text(mark: &Mark, text: impl Into<String>) -> Self {
         Self::new(
             mark,
@@ -141,7 +141,7 @@ impl Node {
         )
     }
 
-    /// A value that was given as JSON.
+    /// Converts a value from JSON.
     pub(super) fn of_json(mark: &Mark, value: &Json) -> Self {
         let plain = |text: String| {
             Content::Scalar(Scalar {
@@ -238,7 +238,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The value of a key.
+    /// Returns the position of the value of a key.
     pub(super) fn key(self, key: &str) -> Self {
         let found = self.node.and_then(|node| node.as_map()?.get(key));
         Self {
@@ -247,14 +247,14 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The key itself.
+    /// Returns the position of the key.
     pub(super) fn name_of(self, key: &str) -> &'a Mark {
         let map = self.node.and_then(Node::as_map);
         let found = map.and_then(|map| map.entries.iter().find(|(it, _)| it.text == key));
         found.map_or(self.mark, |(key, _)| &key.mark)
     }
 
-    /// A value of a list.
+    /// Returns the position of an element of a list.
     pub(super) fn item(self, at: usize) -> Self {
         let found = self.node.and_then(|node| node.as_list()?.get(at));
         Self {
@@ -267,7 +267,7 @@ impl<'a> At<'a> {
         self.node
     }
 
-    /// True if a value was taken out because it is wrong, so that it is not missing.
+    /// True if a value was removed because it is invalid, so that it is not missing.
     pub(super) fn is_spoiled(self, key: &str) -> bool {
         let map = self.node.and_then(Node::as_map);
         map.is_some_and(|map| map.spoiled.iter().any(|it| it == key))

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// The names of parts that a manifest can use, wherever they are implemented.
+/// The names of parts that a manifest can use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PartNames {
-    /// Models, by their whole names.
+    /// Models, by their full names.
     pub models: BTreeSet<String>,
     /// Kinds of effects.
     pub effects: BTreeSet<String>,

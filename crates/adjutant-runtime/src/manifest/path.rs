@@ -1,4 +1,4 @@
-//! Paths in manifests: permitted ones, and their location.
+//! Checks and resolves the paths of a manifest.
 
 use std::{
     fs,
@@ -7,12 +7,12 @@ use std::{
 
 use super::file::{MAX_BYTES, reason};
 
-/// The maximum number of bytes that a file of `data` may have.
+/// The maximum size of a `data` file in bytes.
 const MAX_DATA_BYTES: u64 = 256 << 20;
-/// The maximum number of bytes that a path may have.
+/// The maximum length of a path in bytes.
 const MAX_PATH_BYTES: usize = 1_024;
 
-/// The kind of thing that a path must name.
+/// The required kind of a path's target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A file of text, at most 1 MiB.
@@ -22,10 +22,10 @@ pub(super) enum Kind {
     Folder,
 }
 
-/// A file or a directory that lies in the manifest's directory, without links.
+/// Resolves a file or a directory inside the manifest's directory.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// The reason why it cannot be used.
 pub(super) fn contained(folder: &Path, written: &Path, kind: Kind) -> Result<PathBuf, String> {
     within(written)?;
     let real = folder
@@ -59,10 +59,10 @@ pub(super) fn contained(folder: &Path, written: &Path, kind: Kind) -> Result<Pat
     Ok(real)
 }
 
-/// Checks that a path stays in its base directory, without looking at the disk.
+/// Checks that a path stays in its base directory, without accessing the disk.
 ///
 /// # Errors
-/// Why it does not.
+/// The reason why it does not.
 pub(super) fn within(written: &Path) -> Result<(), String> {
     let text = written.to_str().unwrap_or_default();
     if text.trim().is_empty() {
@@ -85,10 +85,11 @@ pub(super) fn within(written: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A program: an absolute path, one relative to the manifest, or a name without a slash, which stays as it is.
+/// Resolves a program: an absolute path, a path relative to the manifest, or a name without a slash, which stays
+/// unchanged.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// The reason why it cannot be used.
 pub(super) fn program(folder: &Path, written: &Path) -> Result<PathBuf, String> {
     let text = written.to_str().unwrap_or_default();
     if text.trim().is_empty()
@@ -100,7 +101,7 @@ pub(super) fn program(folder: &Path, written: &Path) -> Result<PathBuf, String> 
     if !text.contains(std::path::is_separator) {
         return Ok(written.to_owned());
     }
-    // Links stay: some programs go by the name that they are called by.
+    // Links are kept, because some programs depend on the name by which they are called.
     let real: PathBuf = folder.join(written).components().collect();
     let about = fs::metadata(&real).map_err(|error| reason(&error))?;
     if !about.is_file() {
@@ -115,10 +116,10 @@ pub(super) fn program(folder: &Path, written: &Path) -> Result<PathBuf, String> 
     Ok(real)
 }
 
-/// A file or a directory that a program reaches, wherever it is, without links.
+/// Resolves a file or a directory for a program's sandbox, at any place.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// The reason why it cannot be used.
 pub(super) fn reached(folder: &Path, written: &Path) -> Result<PathBuf, String> {
     let text = written.to_str().unwrap_or_default();
     if text.trim().is_empty()
@@ -127,7 +128,7 @@ pub(super) fn reached(folder: &Path, written: &Path) -> Result<PathBuf, String> 
     {
         return Err("it is no path".to_owned());
     }
-    // A missing path is refused: a file that is created there later would become accessible.
+    // A missing path is refused, because a file that is created there later would become accessible.
     let real = folder
         .join(written)
         .canonicalize()

@@ -1,22 +1,22 @@
-//! The places where a manifest keeps what lasts.
+//! The stores of a manifest.
 
 use std::{path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The place where sessions are kept.
+/// The store of sessions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct SessionSpec {
-    /// The store: an SQLite file in the workspace without it.
+    /// The store; by default an SQLite file in the workspace.
     #[serde(skip_serializing_if = "super::is_default")]
     pub store: StoreSpec,
-    /// The part of a session that is kept when the machine, the program or nothing crashes.
+    /// The crashes that the records of a session survive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
-    /// The session of a prompt that names none: `main` without it.
+    /// The session of a prompt that names none; `main` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_session: Option<Arc<str>>,
 }
@@ -28,11 +28,11 @@ pub struct SessionSpec {
 pub struct StoreSpec {
     /// The kind of the store.
     pub kind: StoreKind,
-    /// The path of the store, for `sqlite` and `jsonl`: relative to the workspace's `state`; `agent.db` or `sessions`
-    /// without it.
+    /// The path of the store for `sqlite` and `jsonl`, relative to the workspace's `state`; by default `agent.db` or
+    /// `sessions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// The variable of the operator's environment that holds the address, for `postgres`. The address is never kept.
+    /// The variable of the operator's environment with the address, for `postgres`. The address is never stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url_variable: Option<String>,
 }
@@ -48,7 +48,7 @@ pub enum StoreKind {
     Jsonl,
     /// A PostgreSQL database.
     Postgres,
-    /// Nothing lasts beyond the process.
+    /// In memory: lost when the process exits.
     Memory,
 }
 
@@ -56,7 +56,7 @@ pub enum StoreKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnRestart {
-    /// It is resumed: calls with an unknown end are repeated only if permitted.
+    /// It is resumed: calls with an unknown outcome are repeated only if their tools permit it.
     #[default]
     Resume,
     /// It is cancelled.
@@ -65,7 +65,7 @@ pub enum OnRestart {
     Ask,
 }
 
-/// The events that the records of a session survive.
+/// The crashes that the records of a session survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -73,27 +73,27 @@ pub enum Durability {
     Sync,
     /// A crash of the program.
     Async,
-    /// An orderly end.
+    /// None: only an orderly exit.
     OnExit,
 }
 
-/// The facts that are remembered beyond a session.
+/// The memory of facts across sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MemorySpec {
-    /// For whom: facts of one owner are never seen by another.
+    /// The owner of the facts; other owners cannot see them.
     pub owner: Arc<str>,
-    /// True if the model of the agent that is spoken to draws facts from each run.
+    /// True if the model of the prompted agent extracts facts from each run.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub extract: bool,
-    /// The number of facts that are recalled for a prompt: 5 without it.
+    /// The number of facts that are recalled for a prompt; 5 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
 impl MemorySpec {
-    /// Returns a memory of this owner that learns from its runs.
+    /// Creates a memory of this owner that extracts facts from its runs.
     pub fn learning(owner: impl Into<Arc<str>>) -> Self {
         Self {
             owner: owner.into(),
@@ -113,7 +113,7 @@ pub struct BoardSpec {
 }
 
 impl BoardSpec {
-    /// The board of this name.
+    /// Creates a board with this name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into() }
     }

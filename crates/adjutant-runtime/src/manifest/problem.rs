@@ -1,4 +1,4 @@
-//! The problems of a manifest, and their places.
+//! The errors and warnings of a manifest, with their positions.
 
 use std::{fmt, sync::Arc};
 
@@ -7,12 +7,12 @@ use crate::{Error, ErrorKind};
 
 /// The maximum number of reported problems.
 const MAX_PROBLEMS: usize = 50;
-/// The maximum number of characters of a text that a message repeats.
+/// The maximum number of characters of quoted text in a message.
 const MAX_REPEATED: usize = 80;
 
-/// One thing that is wrong with a manifest, or noteworthy about it.
+/// An error or a warning of a manifest.
 ///
-/// Shape: `file:line:column: message; hint: hint`, in one line.
+/// Format: `file:line:column: message; hint: hint`, in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
@@ -22,13 +22,13 @@ pub struct Problem {
     pub line: u32,
     /// The column, from 1, in characters; 0 if it is about the whole file.
     pub column: u32,
-    /// A description of the problem.
+    /// The message.
     pub message: String,
-    /// A suggestion or a hint.
+    /// A hint.
     pub hint: Option<String>,
 }
 
-/// Everything that is wrong with a manifest, by file, line and column.
+/// The errors of a manifest, sorted by position.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems {
     list: Vec<Problem>,
@@ -78,12 +78,12 @@ impl fmt::Display for Problem {
 }
 
 impl Problems {
-    /// The problems, at most fifty.
+    /// Returns the errors, at most fifty.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Problem> {
         self.list.iter()
     }
 
-    /// Returns the number of problems that are not reported.
+    /// Returns the number of errors beyond the maximum.
     pub fn untold(&self) -> usize {
         self.untold
     }
@@ -104,12 +104,12 @@ impl Problems {
         }
     }
 
-    /// Reports a problem at a position.
+    /// Adds an error at a position.
     pub(super) fn tell(&mut self, mark: &Mark, message: impl Into<String>) {
         self.push(Problem::new(mark, message));
     }
 
-    /// The problems, in the order of their positions.
+    /// Sorts the errors by position.
     pub(super) fn sorted(mut self) -> Self {
         self.list.sort_by(|one, other| {
             (&one.file, one.line, one.column).cmp(&(&other.file, other.line, other.column))
@@ -132,7 +132,7 @@ impl From<Problem> for Problems {
 }
 
 impl fmt::Display for Problems {
-    /// One problem a line.
+    /// Writes one error per line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<String> = self.list.iter().map(Problem::to_string).collect();
         f.write_str(&lines.join("\n"))?;
@@ -152,7 +152,7 @@ impl From<Problems> for Error {
     }
 }
 
-/// A text as it is repeated in a message: quoted, in one line, cut.
+/// Quotes a text for a message, in one line and truncated.
 pub(super) fn quoted(text: &str) -> String {
     let cut: String = text.chars().take(MAX_REPEATED).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };

@@ -1,16 +1,16 @@
-//! The programs that a manifest names, of tools and of servers alike.
+//! The programs in a manifest, of tools and servers.
 
 use std::{path::PathBuf, sync::Arc};
 
 use super::{Manifest, SandboxSpec};
 
-/// A program that a manifest names.
+/// A program in a manifest.
 pub(crate) struct ProgramMut<'a> {
-    /// Whose it is, as `the tool count`.
+    /// Its owner, for example `the tool count`.
     pub(crate) whose: String,
     /// The field that names it.
     pub(crate) field: String,
-    /// The name of its directory, if it is carried along.
+    /// The name of its directory in an export.
     pub(crate) folder: String,
     pub(crate) path: &'a mut PathBuf,
     pub(crate) args: &'a [Arc<str>],
@@ -19,7 +19,7 @@ pub(crate) struct ProgramMut<'a> {
 }
 
 impl Manifest {
-    /// Each program, unless it is only in a variable.
+    /// Returns each program, unless its name contains a variable.
     pub(crate) fn programs_mut(&mut self) -> impl Iterator<Item = ProgramMut<'_>> {
         let tools = self.process_tools.iter_mut().map(|tool| ProgramMut {
             whose: format!("the tool {}", tool.name),
@@ -39,7 +39,7 @@ impl Manifest {
             Some(ProgramMut {
                 whose: format!("the server {name}"),
                 field: format!("mcp.servers.{name}.command"),
-                // A name of a tool has no dot.
+                // Names of tools have no dot, so there is no conflict.
                 folder: format!("mcp.{name}"),
                 path: spec.command.as_mut()?,
                 args: &spec.args,

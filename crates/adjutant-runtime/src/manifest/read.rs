@@ -1,4 +1,4 @@
-//! From nodes to values: every error is reported at its position, if that part can be checked.
+//! Deserializes nodes. Every error is reported at its position.
 
 mod fault;
 mod plain;
@@ -16,7 +16,7 @@ use super::{
     problem::{Problem, Problems},
 };
 
-/// A field that many users expect, and the hint for it: an ignored reference would look like a guarantee.
+/// A field that many users expect, and its hint: an ignored reference would look like a guarantee.
 const IMAGE: &str = "image";
 const NO_IMAGE: &str = "nothing pulls images: lay the files beside the manifest and name them in `data`, `context` or \
                         `skill_folders`, or move a whole agent with `adjutant agent export` and `import`; a word for people is a \
@@ -27,12 +27,13 @@ pub(super) struct ReadValue<T> {
     pub(super) is_whole: bool,
 }
 
-/// Reads a value of a node.
+/// Deserializes a node.
 pub(super) fn one<T: de::DeserializeOwned>(node: &Node) -> Result<T, Problem> {
     T::deserialize(Reader(node)).map_err(|fault| fault.problem(&node.mark))
 }
 
-/// Reads a value, reports all of its errors, and removes them from the tree, so that the rest can be checked.
+/// Deserializes a node, reports all errors, and removes the invalid parts from the tree, so that the rest can be
+/// checked.
 ///
 /// `fields` are additional names that are permitted at the root.
 pub(super) fn all<T: de::DeserializeOwned>(
@@ -67,7 +68,7 @@ pub(super) fn all<T: de::DeserializeOwned>(
     }
 }
 
-/// True if a field is missing because its value was wrong.
+/// True if a field is missing only because its value was invalid.
 fn is_follow_up(tree: &Node, path: &[PathStep], what: &What) -> bool {
     let What::Missing(field) = what else {
         return false;

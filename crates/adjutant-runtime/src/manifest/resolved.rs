@@ -1,4 +1,4 @@
-//! The resolved form of what will run: a manifest with everything decided.
+//! The resolved form of a manifest.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Manifest, Problems, VERSION, needs, of_yaml, yaml};
 use crate::error::{Error, ErrorKind};
 
-/// The resolved form of what will run. It can be printed: no credential is ever in it.
+/// The resolved configuration of an agent. It contains no credentials, so it can be printed.
 ///
 /// Paths in its manifest are absolute, except those relative to the workspace: `data.to`, `sessions.store.path` and
 /// `reflections.folder`.
@@ -16,20 +16,20 @@ use crate::error::{Error, ErrorKind};
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Resolved {
-    /// The manifest, with the overrides.
+    /// The manifest with the overrides.
     pub manifest: Manifest,
-    /// The files that it was read from: the manifest, its parents, included agents.
+    /// Its files: the manifest, its parents, included agents.
     pub sources: Vec<PathBuf>,
-    /// The changes made by its creator.
+    /// The overrides of the user who created it.
     #[serde(default, skip_serializing_if = "Overrides::is_empty")]
     pub overrides: Overrides,
-    /// The names of the variables of the environment that its models and stores need, never their values.
+    /// The names of the environment variables that its models and stores need, never their values.
     #[serde(default)]
     pub needs: Vec<String>,
 }
 
 impl Manifest {
-    /// Refuses a manifest that a program of another version wrote: the same fields may mean something else in it.
+    /// Refuses a manifest that another version of the program wrote: its fields may have another meaning.
     ///
     /// # Errors
     /// `Config` with both versions.
@@ -51,15 +51,15 @@ impl Manifest {
     }
 }
 
-/// The changes that the creator of an agent makes to its manifest.
+/// Overrides of a manifest for a new agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Overrides {
-    /// Another name for the whole.
+    /// Another name for the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// Another model for the agent that is spoken to.
+    /// Another model for the prompted agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Arc<str>>,
     /// Additional labels.
@@ -68,7 +68,7 @@ pub struct Overrides {
     /// Additional variables of process tools.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// Single fields, by their dotted path, as `agents.lead.max_turns` or `budget.tokens`.
+    /// Single fields by their dotted paths, such as `agents.lead.max_turns` or `budget.tokens`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, Value>,
 }
@@ -81,7 +81,7 @@ impl Overrides {
 }
 
 impl Resolved {
-    /// A manifest that was made by an application, and not read from files: as it is.
+    /// Creates a configuration from a manifest that an application built, unchanged.
     pub fn of(manifest: Manifest) -> Self {
         let needs = needs::of(&manifest);
         Self {
@@ -92,10 +92,10 @@ impl Resolved {
         }
     }
 
-    /// As YAML, for people.
+    /// Formats it as YAML.
     ///
     /// # Errors
-    /// `Invalid` if a path in it is no UTF-8.
+    /// `Invalid` if a path is not UTF-8.
     pub fn to_yaml(&self) -> Result<String, Error> {
         let value = serde_json::to_value(self).map_err(|error| {
             Error::new(ErrorKind::Invalid, "what was resolved cannot be written").with_source(error)
@@ -103,10 +103,10 @@ impl Resolved {
         Ok(yaml(&value))
     }
 
-    /// Reads the output of [`Resolved::to_yaml`].
+    /// Parses the output of [`Resolved::to_yaml`].
     ///
     /// # Errors
-    /// `Manifest` with line and column if it is not of that form.
+    /// `Manifest` with line and column if it is invalid.
     pub fn from_yaml(text: &str) -> Result<Self, Error> {
         of_yaml(text).map_err(|problem| Problems::from(problem).into())
     }

@@ -1,4 +1,4 @@
-//! The resources that a manifest brings along.
+//! Peers and data files of a manifest.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -14,29 +14,29 @@ pub struct PeerSpec {
     pub name: Arc<str>,
     /// A description of its purpose, for the model.
     pub description: Arc<str>,
-    /// The agent beside this one, in the directory of the same operator: the one called `name` without it.
+    /// An agent of the same operator; by default the one called `name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
-    /// The address that it listens on, in the place of `agent`: one of this machine, as `127.0.0.1:7000`.
+    /// The address of an agent on this machine, instead of `agent`: `127.0.0.1:7000`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub address: Option<SocketAddr>,
-    /// The address of an A2A agent, instead of `agent`, or of its card: `https://…`.
+    /// The address of an A2A agent or its card, instead of `agent`: `https://…`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub a2a: Option<Arc<str>>,
-    /// The variable of the environment that holds the token for `address` or `a2a`.
+    /// The environment variable with the token for `address` or `a2a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_variable: Option<String>,
 }
 
-/// A file that is laid into the working directory.
+/// A file that is copied into the working directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DataSpec {
     /// The file, relative to the manifest.
     pub file: PathBuf,
-    /// The path that it is laid at, relative to the working directory; without it, under its own name.
+    /// Its path in the working directory; by default its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<PathBuf>,
     /// A description for the agents: files with a description are listed in their context.

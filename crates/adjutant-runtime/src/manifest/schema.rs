@@ -1,4 +1,4 @@
-//! The JSON Schema of a file: for editors, and for programs that write manifests.
+//! The JSON Schema of a manifest file, for editors and programs that write manifests.
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -10,12 +10,12 @@ use super::{
 
 /// The title of the schema.
 const TITLE: &str = "Adjutant manifest";
-/// The pattern of a variable, for places that expect something else than a text.
+/// The pattern of a variable, for fields that are not texts.
 const VARIABLE: &str = r"\$\{";
 
-/// The JSON Schema of `adjutant.yaml`, in both of its forms: with `agents`, and with the fields of one agent beside its own.
+/// Returns the JSON Schema of `adjutant.yaml`, in both forms: with `agents`, and with the fields of one agent.
 ///
-/// It describes the form. References are checked by [`Manifest::load`](super::Manifest::load).
+/// It describes the structure. [`Manifest::load`](super::Manifest::load) checks references.
 pub fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut root = generator.into_root_schema_for::<File>().to_value();
@@ -81,7 +81,7 @@ fn take(schema: &mut Value, key: &str) -> Map<String, Value> {
     }
 }
 
-/// Lets every field be taken away by `null`, and every number or truth value be a variable.
+/// Permits `null` for every field, to remove it, and a variable for every number or Boolean.
 ///
 /// Required fields become optional in a file: a parent can have them.
 fn loosen(schema: &mut Value) {

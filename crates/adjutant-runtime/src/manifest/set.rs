@@ -1,4 +1,4 @@
-//! Overrides of a manifest when an agent is created.
+//! Overrides of a manifest for a new agent.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{
     shape::{AGENT_FIELDS, MANIFEST_FIELDS},
 };
 
-/// Puts overrides into a tree of the one form.
+/// Applies overrides to a tree in the normal form.
 pub(super) fn overrides(root: &mut Node, overrides: &Overrides, problems: &mut Problems) {
     let folder = root.mark.source.folder.clone();
     let mark = |what: &str| {
@@ -52,7 +52,7 @@ pub(super) fn overrides(root: &mut Node, overrides: &Overrides, problems: &mut P
     }
 }
 
-/// Another name for the whole; with one agent, for that agent too.
+/// Renames the manifest; with one agent, also that agent.
 fn rename(root: &mut Node, name: &str, mark: &Mark) {
     let Some(map) = root.as_map_mut() else { return };
     let new = Node::text(mark, name);
@@ -80,7 +80,7 @@ fn rename(root: &mut Node, name: &str, mark: &Mark) {
     }
 }
 
-/// Sets one field. Fields of an agent that a manifest does not have belong to the entry agent.
+/// Sets one field. Fields that only agents have belong to the entry agent.
 fn one(root: &mut Node, path: &[&str], value: &Value, mark: &Mark) -> Result<(), Problem> {
     let first = path.first().copied().unwrap_or_default();
     if AGENT_FIELDS.contains(&first) {
@@ -107,7 +107,7 @@ fn one(root: &mut Node, path: &[&str], value: &Value, mark: &Mark) -> Result<(),
     into(root, path, value, mark)
 }
 
-/// Goes down to the field, and makes mappings on the way that are not there. Nothing takes a field away.
+/// Descends to the field, and creates missing mappings. Fields are never removed.
 fn into(node: &mut Node, path: &[&str], value: &Value, mark: &Mark) -> Result<(), Problem> {
     let Some((first, rest)) = path.split_first() else {
         *node = Node::of_json(mark, value);
@@ -164,7 +164,7 @@ fn into(node: &mut Node, path: &[&str], value: &Value, mark: &Mark) -> Result<()
     }
 }
 
-/// An element of a list, by its name or its number from 0.
+/// Finds an element of a list by its name or its index.
 fn element_of<'n>(
     list: &'n mut Node,
     field: &str,

@@ -1,4 +1,4 @@
-//! From the form of a file to the normal form: agents in a list, and an entry agent.
+//! Converts the forms of a file to the normal form: agents in a list, and an entry agent.
 
 use std::path::PathBuf;
 
@@ -62,7 +62,7 @@ pub(super) const AGENT_FIELDS: [&str; 24] = [
     "prefix",
 ];
 
-/// Every word that may stand at the top of a file.
+/// Returns every permitted top-level field of a file.
 pub(super) fn fields() -> Vec<&'static str> {
     FILE_FIELDS
         .iter()
@@ -72,7 +72,7 @@ pub(super) fn fields() -> Vec<&'static str> {
         .collect()
 }
 
-/// Brings a tree into the one form; files that are included are added to the sources.
+/// Converts a tree to the normal form; included files are added to the sources.
 pub(super) fn normalise(root: &mut Node, sources: &mut Vec<PathBuf>, problems: &mut Problems) {
     let mark = root.mark.clone();
     let Some(map) = root.as_map_mut() else { return };
@@ -165,7 +165,7 @@ fn is_own(field: &str) -> bool {
     AGENT_FIELDS.contains(&field)
 }
 
-/// True if an unknown word was meant to be a field of an agent, so that one is described after all.
+/// True if an unknown field is similar to a field of an agent, so that an agent is described.
 fn meant(field: &str) -> bool {
     let known = fields();
     !known.contains(&field)

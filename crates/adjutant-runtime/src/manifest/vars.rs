@@ -8,16 +8,16 @@ use super::{
     server::LATE,
 };
 
-/// The source of the values of variables.
+/// Returns the values of variables.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Replaces variables in every text of a tree; keys stay unchanged. Invalid texts are removed.
+/// Expands variables in every text of a tree, not in keys. Invalid texts are removed.
 pub(super) fn expand(node: &mut Node, lookup: Lookup<'_>, problems: &mut Problems) {
     // The root is a mapping.
     let _ = fill(node, Level::Root, lookup, problems);
 }
 
-/// The place of a value, which decides if variables stay there.
+/// The level of a value, which decides whether variables are expanded.
 #[derive(Clone, Copy)]
 enum Level {
     Root,
@@ -28,7 +28,7 @@ enum Level {
 }
 
 impl Level {
-    /// The place below a key; none if variables stay as they are there.
+    /// Returns the level below a key; `None` if variables are not expanded there.
     fn below(self, key: &str) -> Option<Self> {
         match (self, key) {
             (Self::Root, "mcp") => Some(Self::Mcp),
@@ -40,7 +40,7 @@ impl Level {
     }
 }
 
-/// True if the node stays.
+/// Expands the variables of a node; false if it is invalid.
 fn fill(node: &mut Node, level: Level, lookup: Lookup<'_>, problems: &mut Problems) -> bool {
     let mark = node.mark.clone();
     match &mut node.content {
@@ -73,12 +73,12 @@ fn fill(node: &mut Node, level: Level, lookup: Lookup<'_>, problems: &mut Proble
     true
 }
 
-/// True if a text holds a variable.
+/// True if a text contains a variable.
 pub(crate) fn has_any(text: &str) -> bool {
     text.contains("${")
 }
 
-/// The names of the variables of a text.
+/// Returns the names of the variables in a text.
 ///
 /// # Errors
 /// The reason why one is invalid, and a hint.
@@ -92,22 +92,22 @@ pub(crate) fn names(text: &str) -> Result<Vec<String>, (String, Option<String>)>
     Ok(names.into_inner())
 }
 
-/// A text with its variables put in; they may be credentials.
+/// Expands the variables of a text; they may be credentials.
 ///
 /// # Errors
-/// Why one cannot be, and what helps.
+/// The reason why a variable cannot be expanded, and a hint.
 pub(crate) fn filled(text: &str, lookup: Lookup<'_>) -> Result<String, (String, Option<String>)> {
     expanded(text, Credentials::Taken, lookup).map_err(|wrong| (wrong.message, wrong.hint))
 }
 
-/// The handling of variables with names of credentials.
+/// The handling of variables whose names look like credentials.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Credentials {
     Refused,
     Taken,
 }
 
-/// True if a variable with this name holds a credential.
+/// True if the name of a variable looks like a credential.
 pub(crate) fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let name = name.strip_suffix('S').unwrap_or(&name);
@@ -115,7 +115,7 @@ pub(crate) fn is_credential(name: &str) -> bool {
         name.strip_suffix(word)
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
     });
-    // The address of a database mostly has a password in it.
+    // The address of a database often contains a password.
     let is_place = ["DATABASE_URL", "DB_URL", "REDIS_URL", "DSN"]
         .iter()
         .any(|it| name.ends_with(it));
@@ -129,7 +129,7 @@ pub(crate) fn is_credential(name: &str) -> bool {
             .any(|part| name.contains(part))
 }
 
-/// True if a variable of the environment may have this name.
+/// True if this is a valid name of an environment variable.
 pub(crate) fn is_variable(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !name.is_empty()
@@ -138,7 +138,7 @@ pub(crate) fn is_variable(name: &str) -> bool {
         && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A mistake in a text, and the number of bytes that stand before it.
+/// An error in a text, and its offset in bytes.
 struct Wrong {
     at: usize,
     message: String,
@@ -179,7 +179,7 @@ fn expanded(text: &str, credentials: Credentials, lookup: Lookup<'_>) -> Result<
     Ok(out)
 }
 
-/// The value of the text between the braces.
+/// Returns the value for the text between the braces.
 fn value(
     inner: &str,
     credentials: Credentials,
@@ -218,7 +218,7 @@ fn value(
     }
 }
 
-/// The position of a byte in a text; for a block, its line.
+/// Returns the position of an offset in a text; for a block, its line.
 fn inside(mark: &Mark, scalar: &Scalar, at: usize) -> Mark {
     if scalar.form != Form::Block {
         return mark.clone();

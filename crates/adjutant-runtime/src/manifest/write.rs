@@ -1,8 +1,8 @@
-//! Writes YAML that reads back as it was: plain words where they are safe, quotes elsewhere.
+//! Writes YAML that parses to the same value: plain scalars where they are safe, quotes elsewhere.
 
 use serde_json::Value;
 
-/// A value as a YAML document.
+/// Formats a value as a YAML document.
 pub(crate) fn yaml(value: &Value) -> String {
     let mut out = String::new();
     match value {
@@ -16,7 +16,7 @@ pub(crate) fn yaml(value: &Value) -> String {
     out
 }
 
-/// A mapping or a list over several lines.
+/// Writes a mapping or a list over several lines.
 fn block(value: &Value, depth: usize, out: &mut String) {
     let indent = "  ".repeat(depth);
     match value {
@@ -48,7 +48,7 @@ fn block(value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// Writes what follows a key or a dash, with the end of its line.
+/// Writes the value after a key or a dash, with the end of its line.
 fn below(value: &Value, depth: usize, out: &mut String) {
     let is_block = match value {
         Value::Object(map) => !map.is_empty(),
@@ -75,7 +75,7 @@ fn inline(value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// A text of several lines, as it is.
+/// Writes a text of several lines as a literal block.
 fn literal(text: &str, depth: usize, out: &mut String) {
     out.push_str(if text.ends_with('\n') { "|" } else { "|-" });
     for line in text.lines() {
@@ -87,7 +87,7 @@ fn literal(text: &str, depth: usize, out: &mut String) {
     }
 }
 
-/// True if a text keeps its form as a block of lines.
+/// True if a literal block preserves the text.
 fn is_literal(text: &str) -> bool {
     let is_kept = |c: char| c == '\n' || !is_escaped(c);
     let blank = |line: &str| !line.is_empty() && line.trim().is_empty();
@@ -101,7 +101,7 @@ fn is_literal(text: &str) -> bool {
             .any(|line| blank(line) || line.starts_with('\t') || line.ends_with(' '))
 }
 
-/// A text in one line: without quotes if it can be nothing but a text.
+/// Writes a text in one line: without quotes if it can only be a text.
 fn word(text: &str) -> String {
     let is_inner =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '@');
@@ -136,7 +136,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// Characters that YAML does not keep as they are, or that steer a terminal.
+/// True for characters that YAML does not preserve, or that control a terminal.
 fn is_escaped(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control()

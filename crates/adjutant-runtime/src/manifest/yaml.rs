@@ -1,4 +1,4 @@
-//! From the text of a YAML file to a tree whose marks name the file.
+//! Parses a YAML file to a tree whose positions name the file.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ pub(super) const AGENT: yaml::Budget = yaml::Budget {
     aliases: 0,
 };
 
-/// Reads a file that holds one document, a mapping; an empty one is an empty mapping.
+/// Parses a file with one document, a mapping; an empty file is an empty mapping.
 ///
 /// # Errors
-/// The first thing that is wrong: after it, nothing can be trusted.
+/// The first error only, because the rest cannot be parsed reliably after it.
 pub(super) fn read(
     text: &str,
     source: &Arc<Source>,

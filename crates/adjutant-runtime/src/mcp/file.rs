@@ -1,4 +1,4 @@
-//! The file of servers that editors and other agents read too: `.mcp.json`.
+//! The file of servers that editors and other agents also read: `.mcp.json`.
 
 mod edit;
 
@@ -20,18 +20,18 @@ use crate::{
     trust::Pins,
 };
 
-/// The name of such a file in a directory.
+/// The name of the file in a directory.
 pub const FILE_NAME: &str = ".mcp.json";
-/// The largest size of such a file, and the maximum number of servers in it.
+/// The maximum size of the file in bytes, and the maximum number of servers in it.
 const MAX_BYTES: u64 = 1 << 20;
 const MAX_SERVERS: usize = 64;
-/// The depth to which nothing may stand twice: the file, its servers, one of them, and its maps.
+/// The depth up to which duplicate keys are refused: the file, its servers, one server, and its maps.
 const DEPTH: usize = 4;
 /// The maximum number of bytes of a name.
 const MAX_NAME: usize = 32;
-/// The fields that hold the servers; the second one is that of VS Code.
+/// The fields that contain the servers; the second one is VS Code's.
 const SERVERS: [&str; 2] = ["mcpServers", "servers"];
-/// The fields of a file and of a server that others know and that change nothing here.
+/// Known fields of other programs that have no effect here.
 const SILENT: [&str; 5] = ["type", "disabled", "description", "$schema", "inputs"];
 /// The fields of a server.
 const FIELDS: [&str; 14] = [
@@ -39,27 +39,27 @@ const FIELDS: [&str; 14] = [
     "prefix", "tools", "revision", "timeout",
 ];
 
-/// A file of servers that was read: `.mcp.json` of a directory, or the user's own.
+/// A parsed file of servers: `.mcp.json` of a directory, or the user's own.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct McpFile {
     /// The file.
     pub path: PathBuf,
-    /// The servers that can be used, with variables as they are named.
+    /// The usable servers, with variables not expanded.
     pub servers: Vec<(Arc<str>, ServerSpec)>,
-    /// What is wrong, or not heeded, one line each; a server that is wrong is not among the others.
+    /// Errors and ignored fields, one line each; an invalid server is not among the servers.
     pub findings: Vec<String>,
 }
 
 impl McpFile {
-    /// Reads a file; none if it is not there. It blocks.
+    /// Reads a file; `None` if it does not exist. Blocks.
     ///
-    /// A program is held in a sandbox in which it has the network, and may change the directory of the file and those
-    /// that its arguments name, unless the file says something else.
+    /// By default, a program runs in a sandbox with network access, and may change the directory of the file and
+    /// directories that its arguments name.
     ///
     /// # Errors
-    /// `Invalid` if it is no plain file, belongs to another user than this process's or root, is longer than 1 MiB, or is no JSON of
-    /// that form; `Storage` if it cannot be read.
+    /// `Invalid` if it is not a regular file, belongs to another user than this process's or root, is longer than 1
+    /// MiB, or is invalid; `Storage` if it cannot be read.
     pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => {
@@ -85,15 +85,15 @@ impl McpFile {
         Self::parse(&text, path).map(Some)
     }
 
-    /// Reads a text that is, or will be, that of this file.
+    /// Parses the current or future content of this file.
     ///
     /// # Errors
-    /// `Invalid` if it is no JSON of that form.
+    /// `Invalid` if the content is invalid.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         let text = text.trim_start_matches('\u{feff}');
         let root: Value = serde_json::from_str(text)
             .map_err(|error| invalid(path, &format!("it is no JSON: {error}")))?;
-        // Readers differ on which of the two counts: what is trusted here would be something else elsewhere.
+        // Programs differ in which duplicate counts, so the trusted content would have another meaning elsewhere.
         if let Some(field) = edit::twice(text, DEPTH) {
             return Err(invalid(
                 path,
@@ -136,11 +136,11 @@ impl McpFile {
         Ok(file)
     }
 
-    /// Returns all that its servers want, for whoever is asked whether they are trusted: its digest is that of what it says, and of
-    /// the programs that it names. The files that a server runs in the directory of the file are part of it.
+    /// Returns the permissions that its servers request, for the user's trust. The digest covers the content of the
+    /// file and the programs that it names, including files that a server runs in the directory of the file.
     ///
     /// # Errors
-    /// `Full` if a program is too long to be hashed.
+    /// `Full` if a program is too large to be hashed.
     pub fn wants(&self) -> Result<Wants, Error> {
         self.wants_in(self.folder())
     }
@@ -154,7 +154,7 @@ impl McpFile {
     /// The same as [`wants`](Self::wants), for an agent that can change this directory, in which servers start.
     ///
     /// # Errors
-    /// `Full` if a program is too long to be hashed.
+    /// `Full` if a program is too large to be hashed.
     pub fn wants_in(&self, work: &Path) -> Result<Wants, Error> {
         let manifest = Manifest {
             name: self.path.to_string_lossy().into(),
@@ -170,11 +170,11 @@ impl McpFile {
         Ok(self.servers.iter().fold(wants, pinned))
     }
 
-    /// Adds a server, in the form of the file, which is made if there is none; nothing else of it is changed, and it is written whole or
-    /// not at all.
+    /// Adds a server in the format of the file, which is created if it does not exist. The rest of the file is
+    /// unchanged, and the write is atomic.
     ///
     /// # Errors
-    /// `Exists` if there is one of this name, `Invalid` if the file cannot be read or the server cannot be meant, `Storage` if it cannot
+    /// `Exists` if a server has this name, `Invalid` if the file or the server is invalid, `Storage` if the file cannot
     /// be written.
     pub fn add(path: &Path, name: &str, server: &Value) -> Result<(), Error> {
         let known = Self::read(path)?;
@@ -207,10 +207,10 @@ impl McpFile {
         )
     }
 
-    /// Takes a server out of a file; nothing else of it is changed.
+    /// Removes a server from a file; the rest of the file is unchanged.
     ///
     /// # Errors
-    /// `Missing` if there is none of this name, and as [`add`](Self::add).
+    /// `Missing` if no server has this name, and like [`add`](Self::add).
     pub fn remove(path: &Path, name: &str) -> Result<(), Error> {
         let text = match Self::read(path)? {
             Some(_) => fs::read_to_string(path).map_err(|error| storage("read", path, error))?,
@@ -222,7 +222,7 @@ impl McpFile {
         )
     }
 
-    /// The directory that its paths are relative to.
+    /// Returns the base directory of its relative paths.
     fn folder(&self) -> &Path {
         self.path
             .parent()
@@ -230,7 +230,7 @@ impl McpFile {
             .unwrap_or(Path::new("."))
     }
 
-    /// A server; none if it is disabled.
+    /// Parses a server; `None` if it is disabled.
     fn server(&mut self, name: &str, value: &Value) -> Result<Option<ServerSpec>, String> {
         if !is_line(name, MAX_NAME) || name.len() > MAX_NAME || name.contains(is_hidden) {
             return Err(format!(
@@ -290,7 +290,7 @@ impl McpFile {
         if is_taken && !own.contains_key("prefix") {
             own.insert("prefix".to_owned(), format!("mcp_{of_name}").into());
         }
-        // The first start of many fetches them from the network.
+        // Many servers are downloaded at their first start.
         own.entry("timeout").or_insert_with(|| "60s".into());
         let has_sandbox = own.contains_key("sandbox");
         let mut spec: ServerSpec =
@@ -332,8 +332,8 @@ impl McpFile {
             .filter(|command| command.components().count() > 1)
             .map(absolute);
         spec.cwd.as_mut().map(absolute);
-        // That of a user belongs to no directory. In one of a directory, words that are relative mean files there: it
-        // is part of what is trusted.
+        // The user's own file belongs to no directory. In the file of a directory, relative arguments are files there,
+        // which are part of the trusted content.
         if self.path.file_name().is_some_and(|name| name == FILE_NAME) {
             spec.cwd.get_or_insert_with(|| folder.clone());
         }
@@ -351,7 +351,7 @@ impl McpFile {
         Ok(Some(spec))
     }
 
-    /// Tells of fields that are not heeded.
+    /// Reports ignored fields.
     fn unknown<'k>(
         &mut self,
         server: Option<&str>,
@@ -370,7 +370,7 @@ impl McpFile {
     }
 }
 
-/// Puts the words of others for variables into ours, and makes texts of numbers and truth values where others take them.
+/// Converts the variable syntax of other programs, and converts numbers and Booleans to texts as other programs do.
 fn translated(value: &mut Value, folder: &Path) -> Result<(), String> {
     match value {
         Value::String(text) => {
@@ -392,7 +392,7 @@ fn translated(value: &mut Value, folder: &Path) -> Result<(), String> {
     }
 }
 
-/// True if a file belongs to somebody who is neither this user nor root.
+/// True if a file belongs to a user other than this one and root.
 #[cfg(unix)]
 fn is_strange(found: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! An A2A agent as a peer: its task is started once and followed to its end, and its questions are asked here.
+//! An A2A agent as a peer: starts its task once, follows it to its end, and asks its questions here.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -20,15 +20,14 @@ use super::{
 /// The maximum number of characters of a question, and of bytes of the schema of its answer.
 const MAX_QUESTION: usize = 4_000;
 const MAX_SCHEMA: usize = 16 << 10;
-/// The maximum number of questions at once, and of rounds of a call.
+/// The maximum number of simultaneous questions, and of rounds of a call.
 const MAX_PAUSES: usize = 100;
-/// The maximum number of bytes of a stored or returned name, and of the agent's output: as much as a log keeps of a
-/// result.
+/// The maximum length of a stored or returned name, and of the agent's output: the maximum of a result in a log.
 const MAX_NAME: usize = 1_000;
 const MAX_TEXT: usize = (4 << 20) - 100;
-/// The maximum number of characters of why an answer cannot be read.
+/// The maximum number of characters of the reason why an answer is invalid.
 const MAX_WHY: usize = 200;
-/// The time limit for the start of a task: an agent without `returnImmediately` answers when it is done.
+/// The timeout for the start of a task: an agent without `returnImmediately` answers only at the end.
 const BEGIN: Duration = Duration::from_secs(600);
 
 /// The outcome of the initial message.
@@ -42,11 +41,11 @@ enum Begun {
         id: String,
         context: String,
     },
-    /// The answer itself.
+    /// An immediate answer.
     Answer(String),
 }
 
-/// Sends the request once, however often the call is entered, and waits for the answer. A new call gets this name, or
+/// Sends the request once, even if the call is entered again, and waits for the answer. A new call gets this name, or
 /// is refused.
 pub(super) async fn call(
     name: &str,
@@ -110,7 +109,7 @@ pub(super) async fn call(
     };
     match (ended, left.task.take()) {
         (Ok(ended), _) => ended,
-        // The run is gone, and its next driver follows the task again.
+        // The run was dropped; the next process that runs it follows the task again.
         (Err(error), _) if error.kind == ToolErrorKind::Cancelled && !cx.cancel.is_cancelled() => {
             Err(error)
         }
@@ -133,8 +132,8 @@ pub(super) async fn call(
     }
 }
 
-/// A task that is cancelled with its call. Dropping the call for another reason leaves the task running: the call is
-/// entered again, here or elsewhere.
+/// A task that is cancelled with its call. If the call is dropped for another reason, the task continues, because the
+/// call is entered again, here or elsewhere.
 struct LeftTask {
     task: Option<(Remote, String)>,
     cancel: Cancel,
@@ -145,14 +144,14 @@ impl Drop for LeftTask {
         let task = self.task.take().filter(|_| self.cancel.is_cancelled());
         if let (Some((remote, id)), Ok(runtime)) = (task, tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
-                // It may be gone, and nothing waits for it.
+                // The task may be gone; the result does not matter.
                 let _ended = remote.ask("CancelTask", json!({"id": id}), STOP).await;
             });
         }
     }
 }
 
-/// Sends the message that begins a task, again where that does nothing twice.
+/// Sends the message that starts a task, and retries if a repeated message is harmless.
 async fn begin(remote: &Remote, once: bool, message: Message) -> Result<Begun, ToolError> {
     let name = &remote.name;
     let mut told = send(remote, once, message).await?;
@@ -208,7 +207,7 @@ type CallEnd = Result<CallResult, ToolError>;
 /// A question of a task in the log: the pauses here, each with its name, `null` without one.
 #[derive(Serialize, Deserialize)]
 struct RemoteQuestion {
-    /// Its name: it is asked once.
+    /// Its name; each question is asked once.
     id: String,
     asks: Vec<(Value, Ask)>,
 }
@@ -229,15 +228,15 @@ struct RemoteTask {
 }
 
 impl RemoteTask {
-    /// Waits until it is over, and asks its questions here.
+    /// Waits until the task is finished, and asks its questions here.
     ///
     /// # Errors
-    /// If it cannot be followed to its end.
+    /// If the task cannot be followed to its end.
     async fn follow(&self, cx: &CallContext) -> Result<CallEnd, ToolError> {
         let mut heard = Vec::new();
         for at in 0..MAX_PAUSES {
-            // It is in the log before it is asked: a call that is entered again asks the same, whatever the state of
-            // the task.
+            // Recorded before it is asked: a call that is entered again asks the same question, independent of the
+            // task's state.
             let step = format!("question {at}");
             let question = match cx.backend.begin(&step).await? {
                 Noted::Done(question) => noted(question)?,
@@ -260,7 +259,7 @@ impl RemoteTask {
         )))
     }
 
-    /// Waits until it is over, or has new questions.
+    /// Waits until the task is finished, or has new questions.
     async fn wait(&self, heard: &[String]) -> Result<Waited, ToolError> {
         let (name, mut pause, mut heard_at) = (&self.remote.name, LOOK, Instant::now());
         loop {
@@ -311,7 +310,7 @@ impl RemoteTask {
         Ok(task)
     }
 
-    /// Asks a question of the task here, and sends the answer; returns its end, if that came first.
+    /// Asks a question of the task here, and sends the answer; returns the result if the task finished first.
     async fn answer(
         &self,
         cx: &CallContext,
@@ -331,7 +330,7 @@ impl RemoteTask {
             }
             _ => {}
         }
-        // Access that was given elsewhere is noticed there.
+        // The remote agent notices access that was granted elsewhere.
         if !answers.is_empty() {
             let mut said = Message::user(format!("{}-{at}", self.message), answers);
             (said.task_id, said.context_id) = (self.id.clone(), self.context.clone());
@@ -351,7 +350,7 @@ impl RemoteTask {
 
 impl RemoteQuestion {
     /// # Errors
-    /// If that is too much at once.
+    /// If the question is too large.
     fn of(name: &str, status: &TaskStatus) -> Result<Self, ToolError> {
         let message = status.message.clone().unwrap_or_default();
         let id = if message.message_id.is_empty() {
@@ -424,7 +423,7 @@ impl RemoteQuestion {
     }
 }
 
-/// The part that answers; none where access was given elsewhere.
+/// Returns the part with the answer; `None` if access was granted elsewhere.
 fn given(pause: Value, answer: Answer) -> Option<Part> {
     let (value, words) = match answer {
         Answer::Give { value } => {
@@ -446,7 +445,7 @@ fn given(pause: Value, answer: Answer) -> Option<Part> {
     }
 }
 
-/// The result of a task that is over.
+/// Returns the result of a finished task.
 fn ended(name: &str, task: &Task) -> Option<CallEnd> {
     let why = task
         .status
@@ -469,7 +468,7 @@ fn ended(name: &str, task: &Task) -> Option<CallEnd> {
         Some(Err(ToolError::failed(format!("{name} {what}{why}.{said}"))))
     };
     match task.status.state {
-        // Some agents put their answer into the message of the end.
+        // Some agents put their answer into the final status message.
         TaskState::Completed => Some(Ok(CallResult::ok(if said.is_empty() { why } else { said }))),
         TaskState::Failed => failed("failed"),
         TaskState::Rejected => failed("does not do that"),
@@ -478,7 +477,7 @@ fn ended(name: &str, task: &Task) -> Option<CallEnd> {
     }
 }
 
-/// The texts of parts, and JSON and files in the place of theirs, up to a limit.
+/// Returns the texts of parts, with placeholders for JSON and files, up to a limit.
 fn text<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
     let texts = parts.filter_map(|part| match (&part.text, &part.data, &part.url) {
         (Some(text), ..) => Some(Cow::from(text)),
@@ -513,7 +512,7 @@ fn read<T: serde::de::DeserializeOwned>(told: Value) -> Result<T, String> {
     })
 }
 
-/// A step from the log.
+/// Reads a step from the log.
 fn noted<T: serde::de::DeserializeOwned>(step: Value) -> Result<T, ToolError> {
     serde_json::from_value(step)
         .map_err(|error| ToolError::failed("the step cannot be read").with_source(error))

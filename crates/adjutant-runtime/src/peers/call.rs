@@ -1,4 +1,4 @@
-//! The tool `peer`: calls another agent once, however often its call is entered, and waits for its answer.
+//! The tool `peer`: calls another agent once, even if its call is entered again, and waits for its answer.
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
@@ -19,16 +19,16 @@ use crate::{
     prompt::{CALLED, Control, MAX_PEER_DEPTH, PeerCall, PromptReply, PromptRequest},
 };
 
-/// The longest time that a call may take, unless its toolbox sets another one.
+/// The default timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
-/// The time for which a peer that has gone while it worked is waited for: it may be begun again.
+/// The time to wait for a peer that was lost during its work, because it may be restarted.
 pub(super) const RESTART: Duration = Duration::from_secs(60);
-/// The first and the longest pause between two attempts to reach it.
+/// The first and the maximum pause between two attempts to reach it.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 pub(super) const PAUSE: Duration = Duration::from_secs(2);
-/// The time that a peer has to stop: less than the grace of a call that is cancelled.
+/// The time for a peer to stop: less than the grace period of a cancelled call.
 pub(super) const STOP: Duration = Duration::from_millis(1_500);
-/// The beginning of the names of the sessions that calls have.
+/// The prefix of the names of call sessions.
 const SESSION: &str = "peer-";
 
 /// Calls other agents.
@@ -85,7 +85,7 @@ impl PeerTool {
             "Asks another agent, which works by itself, and gives its answer. The agents are:"
                 .to_owned();
         for peer in &peers {
-            // A string takes everything.
+            // Writing to a string does not fail.
             let _ = write!(text, "\n- {}: {}", peer.name, peer.description);
         }
         let spec = ToolSpec {
@@ -166,7 +166,7 @@ impl Tool for PeerTool {
                 .await?
             }
         };
-        // Unknown is as good as new: the same session returns the same result.
+        // An unknown outcome is handled like a new call: the same session returns the same result.
         if let Noted::Done(told) = cx.backend.begin("answer").await? {
             let told = serde_json::from_value::<Told>(told);
             return told
@@ -199,7 +199,7 @@ impl Tool for PeerTool {
     }
 }
 
-/// Refuses what the peer would refuse, and what nothing is left for.
+/// Refuses a call that the peer would refuse, or for which no budget is left.
 fn admit(peer: &Peer, path: &[Arc<str>], left: &Caps) -> Result<(), ToolError> {
     let refuse = |why: String| {
         Err(ToolError::new(
@@ -226,8 +226,7 @@ fn admit(peer: &Peer, path: &[Arc<str>], left: &Caps) -> Result<(), ToolError> {
     }
 }
 
-/// Returns the caps of an agent one level below; the number of concurrent agents is counted in each process
-/// separately.
+/// Returns the caps of an agent one level below; each process counts concurrent agents separately.
 fn below(left: Caps) -> Caps {
     let depth = left.depth.map(|depth| depth.saturating_sub(1));
     Caps {
@@ -268,8 +267,8 @@ async fn answer(
     reply
 }
 
-/// A cancelled call stops the peer's run. Dropping a call for another reason leaves the run active: the call is
-/// entered again, here or elsewhere.
+/// If the call is cancelled, the peer's run is stopped. If it is dropped for another reason, the run continues, because
+/// the call is entered again, here or elsewhere.
 struct LeftCall {
     peer: Arc<Peer>,
     request: Option<PromptRequest>,
@@ -277,7 +276,7 @@ struct LeftCall {
 }
 
 impl LeftCall {
-    /// Stops the run, and waits for its end: once, until that was received.
+    /// Stops the run, and waits for its end: once, until the request was received.
     fn stop(&mut self) -> Option<impl Future<Output = PromptReply> + Send + 'static> {
         let (peer, request) = (Arc::clone(&self.peer), again(self.request.take()?));
         Some(async move {
@@ -286,7 +285,7 @@ impl LeftCall {
                     let stopped = found
                         .control(request.session.as_deref(), Control::Stop {})
                         .await;
-                    // It may have ended, or be just about to begin: then it is stopped the next time.
+                    // It may have ended, or is about to start; then the next attempt stops it.
                     let is_there = matches!(
                         stopped.map_err(|error| error.kind()),
                         Ok(()) | Err(ErrorKind::Conflict)
@@ -317,7 +316,7 @@ impl Drop for LeftCall {
     }
 }
 
-/// The same request, which may have been received before.
+/// Marks a request as possibly received before.
 fn again(mut request: PromptRequest) -> PromptRequest {
     request.call = request.call.map(|call| PeerCall {
         again: true,
@@ -326,7 +325,7 @@ fn again(mut request: PromptRequest) -> PromptRequest {
     request
 }
 
-/// Sends the request, and again if the peer was lost in the meantime: it may be restarted, and has recorded its
+/// Sends the request, and repeats it if the peer was lost in the meantime: it may be restarted, and has recorded its
 /// result.
 async fn insist(
     peer: &Peer,
@@ -358,7 +357,7 @@ async fn insist(
             return Err(told(peer, &request, error));
         }
         if asked_at.elapsed() > PAUSE {
-            // It was there until now.
+            // It was reachable until now.
             (since, pause) = (Instant::now(), LOOK);
         }
         if since.elapsed() > RESTART {
@@ -384,7 +383,7 @@ fn unknown(peer: &Peer, request: &PromptRequest, why: &str) -> ToolError {
     ToolError::new(ToolErrorKind::OutcomeUnknown, message)
 }
 
-/// An invalid answer.
+/// Returns the error for an invalid answer.
 fn told(peer: &Peer, request: &PromptRequest, error: Error) -> ToolError {
     let (name, why) = (&peer.name, error.message());
     let (kind, message) = match error.kind() {
@@ -464,7 +463,7 @@ impl Told {
     }
 }
 
-/// Without HTTP, there are no remote peers.
+/// Without the HTTP feature, there are no remote peers.
 #[cfg(not(feature = "http"))]
 mod far {
     use super::*;

@@ -1,4 +1,4 @@
-//! The address of a peer: looked up at each attempt, because a restarted agent may listen elsewhere.
+//! Looks up the address of a peer at each attempt, because a restarted agent may listen elsewhere.
 
 use std::{
     collections::BTreeMap,
@@ -11,36 +11,36 @@ use serde::Deserialize;
 
 use crate::{Error, ErrorKind, Home, Prompter, Workspace, files::read_json, prompt::LocalPrompter};
 
-/// The running agents of this process, by their directories: each holds its own lock, so there is one.
+/// The running agents of this process by directory. Each holds its own lock, so a directory has at most one.
 static PRESENT: LazyLock<Mutex<BTreeMap<PathBuf, LocalPrompter>>> = LazyLock::new(Mutex::default);
 
-/// A running agent of this process, until this is dropped.
+/// Registers a running agent of this process until it is dropped.
 pub(crate) struct Present(PathBuf);
 
-/// An agent that may be called.
+/// An agent that can be called.
 pub(super) struct Peer {
     pub(super) name: Arc<str>,
     pub(super) description: Arc<str>,
     pub(super) door: Door,
 }
 
-/// The way to an agent.
+/// The address of an agent.
 pub(super) enum Door {
-    /// The agent of this name in a directory of agents.
+    /// The agent with this name in a directory of agents.
     Named { home: Home, agent: Arc<str> },
-    /// The agent that listens there.
+    /// An agent at this address.
     At {
         address: SocketAddr,
         token: Arc<str>,
     },
-    /// The agent anywhere that speaks A2A.
+    /// An A2A agent at any address.
     A2a {
         url: Arc<str>,
         token: Option<Arc<str>>,
     },
 }
 
-/// The part of `host.json` that leads to its agent.
+/// The part of `host.json` with the address.
 #[derive(Deserialize)]
 struct Listens {
     address: SocketAddr,
@@ -56,7 +56,7 @@ impl Present {
 
 impl Drop for Present {
     fn drop(&mut self) {
-        // Its value is dropped without the lock.
+        // The value is dropped without holding the lock.
         let _gone = present().remove(&self.0);
     }
 }
@@ -66,10 +66,10 @@ fn present() -> MutexGuard<'static, BTreeMap<PathBuf, LocalPrompter>> {
 }
 
 impl Peer {
-    /// Finds it; `first` also checks that it answers, so that a failure means that nothing was sent.
+    /// Finds the agent; `first` also checks that it answers, so that a failure means that nothing was sent.
     ///
     /// # Errors
-    /// `Missing` if it does not exist, `Connection` if it does not run.
+    /// `Missing` if it does not exist, `Connection` if it is not running.
     pub(super) async fn find(&self, first: bool) -> Result<Arc<dyn Prompter>, Error> {
         let (address, token) = match &self.door {
             Door::At { address, token } => (*address, Arc::clone(token)),

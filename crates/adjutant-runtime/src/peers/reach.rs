@@ -8,16 +8,16 @@ use adjutant_toolkit::reach;
 use reqwest::{Client, Response, Url};
 use serde_json::{Value, json};
 
-/// The place of cards.
+/// The path of cards.
 const CARD: &str = "/.well-known/agent-card.json";
 const VERSION: &str = "1.0";
-/// The id of a request: each has a separate exchange.
+/// The id of a request; each request has its own HTTP exchange.
 const ID: u64 = 1;
-/// The time for a card, and for a look at a task.
+/// The timeout for a card, and for reading a task.
 pub(super) const QUICK: Duration = Duration::from_secs(30);
-/// The maximum number of bytes of an answer that are read.
+/// The maximum number of bytes of a response.
 const MAX_ANSWER: usize = 16 << 20;
-/// The maximum number of characters of a refusal's reason.
+/// The maximum number of characters of an error's reason.
 const MAX_REASON: usize = 1_000;
 
 /// A remote agent.
@@ -25,27 +25,27 @@ const MAX_REASON: usize = 1_000;
 pub(super) struct Remote {
     pub(super) name: Arc<str>,
     pub(super) endpoint: Url,
-    /// Its description; `null` if that was not looked at.
+    /// Its card; `null` if it was not read.
     pub(super) card: Value,
     token: Option<Arc<str>>,
     http: Client,
 }
 
-/// A request without an answer.
+/// A request without a response.
 pub(super) enum Lost {
-    /// It was refused.
+    /// The agent returned an error.
     Refused(ToolError),
-    /// It was not sent, or not taken.
+    /// It was not sent, or not accepted.
     Unsent(ToolError),
-    /// It may have been received: the reason why the answer is unreadable.
+    /// It may have been received; the reason why the response is unreadable.
     Unheard(String),
 }
 
 impl Remote {
-    /// Finds the agent by its card: at the address itself if that names a file, else at the well-known place of its host.
+    /// Finds the agent by its card: at the address itself if that has a path, else at the well-known path of its host.
     ///
     /// # Errors
-    /// `Failed` if there is no card, or it has no supported endpoint: nothing was sent.
+    /// `Failed` if there is no card, or it has no supported endpoint; nothing was sent.
     pub(super) async fn find(
         name: &str,
         url: &str,
@@ -103,7 +103,7 @@ impl Remote {
             .join(found)
             .map_err(|error| wrong(error.to_string()))?;
         if endpoint.origin() != given.origin() {
-            // The author of a card must not decide where else a token is sent, nor which address of a network is
+            // The author of a card must not decide to which other host a token is sent, or which internal address is
             // called.
             return Err(wrong(format!(
                 "its card names another host, {:?}",
@@ -114,7 +114,7 @@ impl Remote {
         Ok(remote)
     }
 
-    /// The agent at an endpoint.
+    /// Creates an agent for an endpoint.
     pub(super) fn at(name: &str, url: &str, token: Option<&str>) -> Result<Self, ToolError> {
         let wrong = |why: String| ToolError::failed(format!("{name} cannot be asked: {why}"));
         let endpoint = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
@@ -202,10 +202,10 @@ impl Remote {
     }
 }
 
-/// The JSON of an answer, in which no key appears twice.
+/// Parses the JSON of a response, and refuses duplicate keys.
 async fn whole(mut answer: Response) -> Result<Value, String> {
     let mut bytes = Vec::new();
-    // A body with a declared excessive size is not read.
+    // A body with an excessive declared size is not read.
     if answer
         .content_length()
         .is_some_and(|long| long > MAX_ANSWER as u64)
@@ -221,7 +221,7 @@ async fn whole(mut answer: Response) -> Result<Value, String> {
     adjutant_llm::json::from_slice(&bytes).map_err(|error| format!("no JSON: {error}"))
 }
 
-/// The lowest cause of an error: those above it hold addresses, which may hold something secret.
+/// Returns the innermost cause of an error, because the outer ones contain addresses, which may contain secrets.
 fn cause(error: reqwest::Error) -> String {
     let error = error.without_url();
     let causes = std::iter::successors(std::error::Error::source(&error), |error| error.source());

@@ -1,4 +1,4 @@
-//! The program of a tool: its path, that it can be executed, and that it matches its recorded digest.
+//! The program of a tool: its path, that it is executable, and that it matches its recorded digest.
 
 use std::{
     fs::{self, File, Metadata},
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{Error, ErrorKind};
 
-/// The number of bytes that are hashed at a time.
+/// The number of bytes per read for the digest.
 const CHUNK: usize = 256 << 10;
 
 /// A program.
@@ -23,11 +23,11 @@ pub(super) struct Binary {
     pin: Option<Pin>,
 }
 
-/// The content that the program must have.
+/// The required content of the program.
 #[derive(Debug)]
 struct Pin {
     sha256: String,
-    /// The stamp of the file when it was read: it is only read again if that is different.
+    /// The stamp of the file when it was last read: it is read again only if the stamp differs.
     seen: Mutex<FileStamp>,
 }
 
@@ -37,15 +37,15 @@ struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
-    /// Seconds and nanoseconds of the last change of content and of anything.
+    /// Seconds and nanoseconds of the last changes of content and metadata.
     changed: [i64; 4],
 }
 
 impl Binary {
-    /// Finds it: at its place, or by its bare name in `PATH`.
+    /// Finds it by its path, or by its bare name in `PATH`.
     ///
     /// # Errors
-    /// `Config` if it is missing, cannot be executed, or does not match its recorded digest.
+    /// `Config` if it is missing, is not executable, or does not match its recorded digest.
     pub(super) fn find(binary: &Path, sha256: Option<&str>) -> Result<Self, Error> {
         let path = if is_bare(binary) {
             in_path(binary)?
@@ -70,7 +70,7 @@ impl Binary {
         &self.path
     }
 
-    /// Looks whether it is still there and still the same. It may read it, and blocks for that.
+    /// Checks that it exists and is unchanged. May read it, and blocks for that.
     ///
     /// # Errors
     /// `Failed`, for the model.
@@ -117,7 +117,7 @@ impl FileStamp {
     }
 }
 
-/// A regular, executable file.
+/// Checks for a regular, executable file.
 fn look(path: &Path) -> Result<Metadata, String> {
     let shown = path.display();
     let about = fs::metadata(path).map_err(|error| match error.kind() {
@@ -150,7 +150,7 @@ fn in_path(name: &Path) -> Result<PathBuf, Error> {
     })
 }
 
-/// The sha256 of a file, in hexadecimal digits.
+/// Returns the SHA-256 of a file in hexadecimal digits.
 fn digest(path: &Path) -> io::Result<String> {
     let (mut file, mut hash, mut chunk) = (File::open(path)?, Sha256::new(), vec![0; CHUNK]);
     loop {

@@ -1,6 +1,6 @@
-//! Replaces `held.rs` on systems without a sandbox: a program only runs if the manifest permits that.
+//! Replaces `held.rs` on systems without a sandbox: a program runs only if the manifest permits it.
 //!
-//! A call is a group of processes that is fed, read, and gone when the call is.
+//! A call is a process group that receives its input, is read, and is killed at the end of the call.
 
 use std::{io, path::Path, pin::pin, process::Stdio, time::Duration};
 
@@ -22,16 +22,16 @@ use crate::{
     processes::{Mark, kill_group_now, kill_marked},
 };
 
-/// The time for a group to end after a request; shorter than a cancelled call's.
+/// The time for a process group to exit after a signal; shorter than a cancelled call's.
 const GRACE: Duration = Duration::from_millis(500);
-/// The time that the remaining processes have to finish their output, when the program itself has ended.
+/// The time for remaining processes to finish their output after the exit of the program.
 const DRAIN: Duration = Duration::from_millis(200);
-/// The number of bytes that are read at a time.
+/// The number of bytes per read.
 const CHUNK: usize = 64 << 10;
-/// The number of retries for a program that is being written, and the delay before each.
+/// The number of retries for a program whose file is open for writing, and the delay before each.
 const BUSY: (u32, Duration) = (50, Duration::from_millis(4));
 
-/// The container of programs: none.
+/// The sandbox of programs: none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProgramHolder(());
 
@@ -42,7 +42,7 @@ pub(super) struct Hold {
 }
 
 impl ProgramHolder {
-    /// The sandbox of servers.
+    /// Returns the sandbox of servers.
     #[cfg(feature = "mcp")]
     pub(crate) fn sandbox(&self) -> adjutant_toolkit::Sandbox {
         adjutant_toolkit::Sandbox::new()
@@ -57,10 +57,10 @@ impl ProgramHolder {
 
 /// Runs a program to its end.
 ///
-/// Cancel: it is killed at once.
+/// Cancel: it is killed immediately.
 ///
 /// # Errors
-/// `Denied` if it may not run; `Failed` if it cannot be started.
+/// `Denied` if it is not permitted; `Failed` if it cannot be started.
 pub(super) async fn run(
     plan: &ProgramPlan,
     hold: &Hold,
@@ -82,14 +82,14 @@ pub(super) async fn run(
         .await)
 }
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 struct Started {
     child: Child,
     group: Group,
 }
 
-/// The processes of a call: dropping this kills them all.
+/// The processes of a call; all are killed on drop.
 #[derive(Debug)]
 struct Group {
     id: u32,
@@ -115,7 +115,7 @@ impl Started {
                 spawned => break spawned.map_err(|error| cannot_start(plan, &error))?,
             }
         };
-        // It has no id only once it was waited for.
+        // The id is missing only after it was waited for.
         let id = child.id().unwrap_or_default();
         Ok(Self {
             child,
@@ -129,7 +129,7 @@ impl Started {
 
     /// Writes its input, reads its output to the end, and kills its remaining processes.
     ///
-    /// Cancel: everything is killed at once.
+    /// Cancel: everything is killed immediately.
     async fn finish(
         mut self,
         line: Vec<u8>,
@@ -175,7 +175,7 @@ impl Started {
             let grace = if is_over { Duration::ZERO } else { GRACE };
             let listen = async {
                 if !is_told {
-                    // A process that cannot be killed cannot be waited for.
+                    // Waits with a timeout, because a process may be unkillable.
                     let _ = timeout(grace + DRAIN, &mut talk).await;
                 }
             };
@@ -189,20 +189,20 @@ impl Started {
         }
     }
 
-    /// Ends every process of the call.
+    /// Terminates every process of the call.
     async fn end(&mut self, grace: Duration) {
         if !grace.is_zero() {
             if let Some(group) = i32::try_from(self.group.id).ok().and_then(Pid::from_raw) {
                 let _ = kill_process_group(group, Signal::TERM);
             }
-            // The time to tidy up.
+            // Time for an orderly exit.
             let _ = timeout(grace, self.child.wait()).await;
         }
         kill_group_now(self.group.id);
         let mark = self.group.mark.clone();
         let killed = tokio::task::spawn_blocking(move || kill_marked(&mark)).await;
         self.group.is_gone = killed.is_ok();
-        // It was killed: there is nothing else to learn.
+        // It was killed, so its exit contains no information.
         let _ = self.child.wait().await;
     }
 }
@@ -237,7 +237,7 @@ fn cannot_start(plan: &ProgramPlan, error: &io::Error) -> ToolError {
     })
 }
 
-/// Reads to the end. An error ends it.
+/// Reads to the end, or to an error.
 async fn read_all(output: &mut TrimmedOutput, mut from: impl AsyncRead + Unpin) {
     let mut chunk = vec![0; CHUNK];
     while let Ok(read) = from.read(&mut chunk).await {
@@ -248,7 +248,7 @@ async fn read_all(output: &mut TrimmedOutput, mut from: impl AsyncRead + Unpin) 
     }
 }
 
-/// Writes the line, and closes. A program that does not want to read it need not.
+/// Writes the line, and closes the pipe. The program need not read it.
 async fn feed(stdin: Option<ChildStdin>, line: &[u8]) {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(line).await;

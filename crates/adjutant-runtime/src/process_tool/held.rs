@@ -1,4 +1,5 @@
-//! One call of a program in its sandbox: fed, read, and gone with everything that it started when the call is.
+//! One call of a program in its sandbox: it receives its input and is read, and all its processes are killed at the end
+//! of the call.
 
 use std::{
     path::Path,
@@ -19,13 +20,14 @@ use super::{
 };
 use crate::manifest::ProcessTool;
 
-/// The extra time after the limit of a program until it is ended, even if no caller waits for it.
+/// The extra time after the timeout of a program until it is killed, even if its caller was dropped.
 const BEYOND: Duration = Duration::from_secs(60);
 
-/// The number of restarts of a program whose file is open for writing, and the wait before each.
+/// The number of retries for a program whose file is open for writing, and the delay before each.
 const BUSY: (u32, Duration) = (50, Duration::from_millis(4));
 
-/// The sandbox of programs; by default Landlock where it works, because bubblewrap does not pass on signals and exit codes.
+/// The sandbox of programs; by default Landlock where it works, because bubblewrap does not pass on signals and exit
+/// codes.
 #[derive(Debug, Clone)]
 pub(crate) struct ProgramHolder(pub(crate) Sandbox);
 
@@ -43,13 +45,13 @@ impl Default for ProgramHolder {
 pub(super) type Hold = Sandbox;
 
 impl ProgramHolder {
-    /// The sandbox of programs that have no sandbox settings.
+    /// Returns the sandbox of programs without sandbox settings.
     #[cfg(feature = "mcp")]
     pub(crate) fn sandbox(&self) -> Sandbox {
         self.0.clone()
     }
 
-    /// The sandbox of a program, widened as its manifest states.
+    /// Returns the sandbox of a program, with the additional permissions of its manifest.
     pub(super) fn of(&self, program: &Path, tool: &ProcessTool) -> Hold {
         widened(self.0.clone(), program, &tool.args, &tool.sandbox)
     }
@@ -60,7 +62,7 @@ impl ProgramHolder {
 /// Cancel: it is killed in the background.
 ///
 /// # Errors
-/// `Denied` if nothing can hold it; `Failed` if it cannot be started.
+/// `Denied` if no sandbox works; `Failed` if it cannot be started.
 pub(super) async fn run(
     plan: &ProgramPlan,
     hold: &Hold,
@@ -79,7 +81,7 @@ pub(super) async fn run(
     }
 }
 
-/// True if it did not start because its file is open for writing, as the shell that starts it reports.
+/// True if it did not start because its file is open for writing, as reported by the shell that starts it.
 fn is_busy(plan: &ProgramPlan, done: &Done) -> bool {
     let is_unfit = matches!(done.ended, ProgramEnd::Exit(status) if status.code() == Some(126));
     let said = || done.errors.text();
@@ -144,7 +146,7 @@ async fn once(
     })
 }
 
-/// The refusal with the cure that a manifest has.
+/// Adds the manifest's remedy to the refusal.
 fn cured(error: ToolError) -> ToolError {
     match error.kind {
         ToolErrorKind::Denied => {

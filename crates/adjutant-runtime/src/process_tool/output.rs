@@ -1,11 +1,11 @@
-//! The end of a program, and its output: partly kept, with the number of dropped bytes.
+//! The exit of a program, and its output: truncated, with the number of omitted bytes.
 
 use std::{collections::VecDeque, os::unix::process::ExitStatusExt, process::ExitStatus};
 
-/// The maximum number of bytes of error output that are kept.
+/// The maximum size of stored error output, in bytes.
 pub(super) const MAX_ERRORS: usize = 8 << 10;
 
-/// A program that has ended.
+/// A finished program.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) ended: ProgramEnd,
@@ -13,7 +13,7 @@ pub(super) struct Done {
     pub(super) errors: TrimmedOutput,
 }
 
-/// The way a program ended.
+/// The way in which a program ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ProgramEnd {
     Exit(ExitStatus),
@@ -22,10 +22,10 @@ pub(super) enum ProgramEnd {
     Cancelled,
 }
 
-/// Returns in words how a program ended.
+/// Describes how a program ended.
 pub(super) fn told(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
-        // This is the exit code of a shell that cannot start a program.
+        // The exit code of a shell that cannot start a program.
         (Some(126), _) => "the program ended with exit code 126: it may not be executed, or what it calls".to_owned(),
         (Some(127), _) => {
             "the program ended with exit code 127: it was not found, or the interpreter that it names, or what it calls"
@@ -50,24 +50,24 @@ impl Done {
     }
 }
 
-/// The beginning and the end of an output.
+/// The start and the end of an output.
 #[derive(Debug)]
 pub(super) struct TrimmedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     max_head: usize,
     max_tail: usize,
-    /// The number of bytes that were written in all.
+    /// The total number of bytes written.
     total: u64,
 }
 
 impl TrimmedOutput {
-    /// Keeps as much of the beginning as of the end.
+    /// Keeps equal parts of the start and the end.
     pub(super) fn both(bytes: usize) -> Self {
         Self::new(bytes / 2, bytes - bytes / 2)
     }
 
-    /// Keeps the end.
+    /// Keeps only the end.
     pub(super) fn end(bytes: usize) -> Self {
         Self::new(0, bytes)
     }
@@ -99,14 +99,14 @@ impl TrimmedOutput {
         self.total == 0
     }
 
-    /// Returns the kept part as text, with notes about dropped parts and invalid UTF-8.
+    /// Returns the kept part as text, with notes about omitted parts and invalid UTF-8.
     pub(super) fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         let dropped = self.total - self.head.len() as u64 - tail.len() as u64;
         let (text, is_exact) = match dropped {
             0 => lossy(&[&self.head[..], &tail[..]].concat()),
             _ => {
-                // A character that was cut is dropped whole.
+                // A truncated character is omitted completely.
                 let (head, tail) = (without_cut_end(&self.head), without_cut_start(&tail));
                 let dropped = self.total - head.len() as u64 - tail.len() as u64;
                 let ((head, one), (tail, other)) = (lossy(head), lossy(tail));
@@ -125,7 +125,7 @@ impl TrimmedOutput {
     }
 }
 
-/// The text, and whether it is exact.
+/// Decodes a text; also returns whether it was valid.
 fn lossy(bytes: &[u8]) -> (String, bool) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), true),
@@ -135,7 +135,7 @@ fn lossy(bytes: &[u8]) -> (String, bool) {
 
 fn without_cut_end(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
-        // No length of an error means that the text ends within a character.
+        // Without an error length, the text ends within a character.
         Err(error) if error.error_len().is_none() => {
             bytes.get(..error.valid_up_to()).unwrap_or(bytes)
         }

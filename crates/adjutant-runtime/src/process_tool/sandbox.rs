@@ -1,4 +1,4 @@
-//! The sandbox of a program, with the permissions of its manifest.
+//! The sandbox of a program, with the permissions from its manifest.
 
 use std::{
     env,
@@ -10,7 +10,7 @@ use adjutant_toolkit::{Network, Sandbox};
 
 use crate::manifest::SandboxSpec;
 
-/// A sandbox in which a program runs that is given these words.
+/// Returns the sandbox for a program with these arguments.
 pub(crate) fn widened(
     sandbox: Sandbox,
     program: &Path,
@@ -20,7 +20,7 @@ pub(crate) fn widened(
     if spec.danger_without_any {
         return Sandbox::danger_without_any();
     }
-    // A program may look at the name that it goes by, and at what that leads to.
+    // A program may read its file and the target of its link.
     let real = program
         .canonicalize()
         .unwrap_or_else(|_| program.to_owned());
@@ -31,7 +31,7 @@ pub(crate) fn widened(
         .fold(sandbox, |sandbox, path| sandbox.read(path))
         .read(program)
         .read(real);
-    // The script of a program is as good as the program.
+    // The script of an interpreter is treated like the program.
     let named = args
         .iter()
         .map(|word| Path::new(&**word))
@@ -52,10 +52,10 @@ pub(crate) fn widened(
     })
 }
 
-/// Returns the directory that a program was installed into, for example `~/.pyenv/versions/3.11.7` for its `bin/python3`, and
-/// `~/.asdf` for `shims/node`: an interpreter reads its library there.
+/// Returns the directory into which a program was installed, for example `~/.pyenv/versions/3.11.7` for its
+/// `bin/python3`, and `~/.asdf` for `shims/node`: an interpreter reads its library there.
 ///
-/// Returns `None` for a directory that holds more than installed files, such as a home directory or `~/.local`.
+/// Returns `None` for a directory with more than installed files, such as a home directory or `~/.local`.
 fn installation(program: &Path) -> Option<PathBuf> {
     let folder = program.parent()?;
     let is_programs = ["bin", "shims"].iter().any(|name| folder.ends_with(name));

@@ -1,4 +1,4 @@
-//! The command line of a call: the words of the manifest, with arguments of the call in their places.
+//! Builds the command line of a call from the words of the manifest and the arguments of the call.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(super) struct Words {
     words: Vec<Arc<str>>,
-    /// The arguments in the schema: other text in braces is literal.
+    /// The arguments in the schema; other text in braces is literal.
     known: BTreeSet<String>,
 }
 
@@ -26,10 +26,10 @@ impl Words {
         }
     }
 
-    /// The words of a call. A word is omitted if the call lacks an argument that it places.
+    /// Returns the words of a call. A word is omitted if it contains an argument that the call lacks.
     ///
     /// # Errors
-    /// `InvalidArguments` if a word would hold a zero byte, which ends one.
+    /// `InvalidArguments` if a word would contain a NUL, which ends an argument.
     pub(super) fn with(&self, args: &Value) -> Result<Vec<String>, ToolError> {
         let words: Vec<String> = self
             .words
@@ -45,7 +45,7 @@ impl Words {
         }
     }
 
-    /// One argument; inserted text is not expanded again.
+    /// Replaces the arguments of one word; inserted text is not expanded again.
     fn word(&self, word: &str, args: &Value) -> Option<String> {
         let (mut made, mut rest) = (String::new(), word);
         while let Some(open) = rest.find('{') {
@@ -68,7 +68,7 @@ impl Words {
     }
 }
 
-/// Text as it is, anything else as JSON; `null` is as good as nothing.
+/// Returns text unchanged, and other values as JSON; `null` counts as missing.
 fn shown(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,

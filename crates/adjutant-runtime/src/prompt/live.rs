@@ -20,8 +20,8 @@ use super::{
 use crate::error::{Error, ErrorKind};
 
 impl LocalPrompter {
-    /// The answers, where an approval for the rest of a run of what a rule asks is a new rule: for exactly this, and not for
-    /// all that the tool can do. What no rule says is approved once.
+    /// The answers, where an approval for the rest of a run of what a rule asks is a new rule: for exactly this, and
+    /// not for all that the tool can do. What no rule says is approved once.
     pub(super) async fn ruled(
         &self,
         lead: &Lead,

@@ -354,8 +354,8 @@ impl LocalPrompter {
     }
 }
 
-/// Boxed futures, for all methods that run an agent. The compiler looks once whether all that a run is made of can be sent; in
-/// futures of the trait, whose lifetimes have bounds, it would do so again in each.
+/// Boxed futures, for all methods that run an agent. The compiler looks once whether all that a run is made of can be
+/// sent; in futures of the trait, whose lifetimes have bounds, it would do so again in each.
 impl LocalPrompter {
     fn prompted(&self, request: PromptRequest) -> BoxFuture<'_, Result<PromptReply, Error>> {
         Box::pin(async move {

@@ -54,8 +54,8 @@ struct GivenValue(Answer);
 /// Checks that these are answers to a run's pauses; `posted` are the unprocessed ones.
 ///
 /// # Errors
-/// `Invalid` if one has not the form that its question wants, or if one pause is answered twice; `Conflict` if it is for
-/// something that does not wait, or waits otherwise by now, or was answered otherwise.
+/// `Invalid` if one has not the form that its question wants, or if one pause is answered twice; `Conflict` if it is
+/// for something that does not wait, or waits otherwise by now, or was answered otherwise.
 pub(super) fn fit(
     pauses: &[Arc<Pause>],
     posted: &[Answered],

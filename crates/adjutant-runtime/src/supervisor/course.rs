@@ -218,7 +218,8 @@ pub(super) fn is_up(status: &Status) -> bool {
     )
 }
 
-/// The pause after so many failures in a row: 1 s, twice as long each time, at most 30 s, and up to a quarter less or more.
+/// The pause after so many failures in a row: 1 s, twice as long each time, at most 30 s, and up to a quarter less or
+/// more.
 fn pause(attempts: u32, unit: f64) -> Duration {
     let doubled = FIRST_PAUSE.saturating_mul(
         1_u32

@@ -1,5 +1,5 @@
-//! Everything in a manifest that reaches beyond its own text. Each struct is taken apart whole, so that a new field that
-//! nobody thought of here does not compile.
+//! Everything in a manifest that reaches beyond its own text. Each struct is taken apart whole, so that a new field
+//! that nobody thought of here does not compile.
 
 use std::path::Path;
 

@@ -72,8 +72,8 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// Lets go in so many words: a child that another thread has just forked holds the same open file until it becomes its
-    /// program, and closing ours alone would leave it locked until then.
+    /// Lets go in so many words: a child that another thread has just forked holds the same open file until it becomes
+    /// its program, and closing ours alone would leave it locked until then.
     fn drop(&mut self) {
         // A lock that cannot be let go of goes with its file.
         let _gone = self.file.unlock();

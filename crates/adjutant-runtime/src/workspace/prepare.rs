@@ -162,7 +162,8 @@ pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut
     programs.for_each(|program| change(program.path));
 }
 
-/// True if two manifests mean the same but for what the making of a workspace changes: paths of copies, and digests of programs.
+/// True if two manifests mean the same but for what the making of a workspace changes: paths of copies, and digests of
+/// programs.
 pub(crate) fn is_same(one: &Manifest, other: &Manifest) -> bool {
     let meant = |manifest: &Manifest| {
         let mut manifest = manifest.clone();

@@ -310,7 +310,8 @@ async fn probe(
     Ok(is_ready.then_some((host, client)))
 }
 
-/// Sends a process a stop request, over HTTP if it listens and then by a signal, waits for the grace period, and kills it.
+/// Sends a process a stop request, over HTTP if it listens and then by a signal, waits for the grace period, and kills
+/// it.
 async fn end(
     workspace: &Workspace,
     child: &mut Child,

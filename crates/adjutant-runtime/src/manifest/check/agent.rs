@@ -1,4 +1,4 @@
-//! The checks of one agent.
+//! Validates one agent.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -20,7 +20,7 @@ const MAX_AGENTS: usize = 256;
 const MIDDLEWARE: [&str; 2] = ["logger", "recovery"];
 /// The maximum number of rules of an agent.
 const MAX_RULES: usize = 1_000;
-/// The maximum number of bytes of a result that a model may see.
+/// The maximum size of a result for a model, in bytes.
 const MAX_RESULT: u64 = 16 << 20;
 
 pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) {
@@ -38,7 +38,7 @@ pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) 
 }
 
 fn one(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, at: At<'_>) {
-    // The name of a single agent is the manifest's, and checked there.
+    // The name of a single agent is the manifest's, which is checked there.
     if !(agent.name.is_empty() && manifest.name.is_empty()) {
         check.name(&agent.name, at, "name");
     }
@@ -102,7 +102,7 @@ fn one(check: &mut Check<'_>, agent: &mut AgentSpec, manifest: &Manifest, at: At
     );
 }
 
-/// Instructions and context.
+/// Checks instructions and context.
 fn told(check: &mut Check<'_>, agent: &mut AgentSpec, at: At<'_>) {
     match &mut agent.instructions {
         Some(Instructions::File { file }) => {
@@ -125,7 +125,7 @@ fn told(check: &mut Check<'_>, agent: &mut AgentSpec, at: At<'_>) {
                     .file_name()
                     .map(|name| name.to_string_lossy().into_owned());
                 check.contained(file, at, Kind::Text);
-                // It keeps the name that it was given here, also if it is a link.
+                // The name from the manifest is kept even if the file is a link.
                 if file
                     .file_name()
                     .map(|name| name.to_string_lossy().into_owned())
@@ -351,7 +351,7 @@ fn effects(check: &mut Check<'_>, agent: &AgentSpec, at: At<'_>) {
     }
 }
 
-/// The parameters of an effect, at their place.
+/// Checks the parameters of an effect.
 fn effect(check: &mut Check<'_>, spec: &EffectSpec, at: At<'_>) {
     let Err(error) = check.effects.make(spec) else {
         return;

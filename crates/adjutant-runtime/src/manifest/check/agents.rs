@@ -1,4 +1,4 @@
-//! The checks of how the agents of a manifest stand to one another.
+//! Validates the relations between the agents of a manifest.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -90,7 +90,7 @@ fn one(check: &mut Check<'_>, agent: &AgentSpec, manifest: &Manifest, at: At<'_>
     model::budget(check, &team.member_budget, place.key("member_budget"));
 }
 
-/// Names of agents other than this one, each once.
+/// Checks names of agents other than this one, each once.
 fn others(
     check: &mut Check<'_>,
     names: &[Arc<str>],
@@ -119,7 +119,7 @@ fn others(
     );
 }
 
-/// The names of the agents that an agent can delegate to.
+/// Returns the names of the agents that an agent can delegate to.
 fn given<'m>(agent: &'m AgentSpec, manifest: &'m Manifest) -> Vec<&'m str> {
     match &agent.delegation.agents {
         _ if agent.delegation.depth == 0 => Vec::new(),
@@ -133,7 +133,7 @@ fn given<'m>(agent: &'m AgentSpec, manifest: &'m Manifest) -> Vec<&'m str> {
     }
 }
 
-/// The names of the agents that an agent can reach.
+/// Returns the names of the agents that an agent can reach.
 fn next<'m>(agent: &'m AgentSpec, manifest: &'m Manifest) -> impl Iterator<Item = &'m str> {
     let members = agent
         .team
@@ -146,7 +146,7 @@ fn next<'m>(agent: &'m AgentSpec, manifest: &'m Manifest) -> impl Iterator<Item 
 
 /// Checks that each agent that others can choose has a description.
 fn described(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
-    // Without names, all others can be given tasks: few of them mean the agent that prompts go to.
+    // By default all others can be delegated to; the entry agent is rarely meant.
     let is_meant = |agent: &AgentSpec, name: &str| {
         agent.delegation.agents.is_some() || *name != *manifest.entry_agent
     };

@@ -1,24 +1,24 @@
-//! The form of names, digests and other words.
+//! The formats of names, digests and other words.
 
-/// Letters, digits, `_` and `-`, 64 at most.
+/// True for letters, digits, `_` and `-`, at most 64.
 pub(super) fn is_name(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !name.is_empty() && name.len() <= 64 && name.chars().all(is_part)
 }
 
-/// 64 hexadecimal digits, as they are written out.
+/// True for 64 lowercase hexadecimal digits.
 pub(super) fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'))
 }
 
-/// A text in one line that is not blank.
+/// True for a text in one line that is not blank.
 pub(crate) fn is_line(text: &str, most: usize) -> bool {
     !text.trim().is_empty()
         && text.chars().count() <= most
         && !text.contains(|c: char| c.is_control())
 }
 
-/// The key of a label.
+/// True for the key of a label.
 pub(super) fn is_label(key: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     let ends = |c: char| c.is_ascii_alphanumeric();
@@ -28,13 +28,13 @@ pub(super) fn is_label(key: &str) -> bool {
         && key.ends_with(ends)
 }
 
-/// The name of a header, as HTTP has it.
+/// True for the name of an HTTP header.
 pub(super) fn is_header(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     !name.is_empty() && name.len() <= 128 && name.chars().all(is_part)
 }
 
-/// Headers that hold credentials.
+/// True for headers that contain credentials.
 pub(super) fn is_secret_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let whole = [
@@ -49,13 +49,13 @@ pub(super) fn is_secret_header(name: &str) -> bool {
     whole.contains(&name.as_str()) || crate::manifest::vars::is_credential(&name.replace('-', "_"))
 }
 
-/// A pattern of names of tools.
+/// True for a pattern of names of tools.
 pub(super) fn is_pattern(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '*');
     !text.is_empty() && text.len() <= 128 && text.chars().all(is_part)
 }
 
-/// The names in braces of a word that may be names of arguments.
+/// Returns the names in braces in a word that may be names of arguments.
 pub(super) fn places(word: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let inner = word

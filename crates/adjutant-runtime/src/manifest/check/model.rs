@@ -13,14 +13,14 @@ use crate::manifest::{
     read, vars,
 };
 
-/// The stand-in for an address that only the environment knows.
+/// The placeholder for an address from the environment.
 const NOWHERE: &str = "http://127.0.0.1:9/v1";
-/// The maximum number of times that a call may be tried again.
+/// The maximum number of retries.
 const MAX_RETRIES: u32 = 20;
-/// The longest time that a manifest may name.
+/// The maximum time in a manifest.
 const MAX_DAYS: u64 = 366;
 
-/// A chooser that knows what the manifest brings; whether there are keys plays no part.
+/// Creates a chooser with the providers and models of the manifest, independent of available keys.
 pub(super) fn chooser(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) -> Option<Chooser> {
     let before = check.problems.iter().len();
     let mut providers: Vec<Provider> = Provider::known().collect();
@@ -107,7 +107,7 @@ fn provider(check: &mut Check<'_>, value: &Value, at: At<'_>) -> Option<Provider
         );
     }
     headers(check, &provider.headers, at.key("headers"));
-    // The chooser checks what its own type does not.
+    // The chooser checks the parts that its own types do not.
     let alone = Chooser::new(|_| None).configuration(&json!({ "providers": [value] }).to_string());
     if let Err(error) = alone {
         check.problems.push(place(error.message(), at));
@@ -124,7 +124,7 @@ fn variable_name(check: &mut Check<'_>, name: &str, at: At<'_>) {
     );
 }
 
-/// Finds the place of an error of the providers' crate: `provider NAME: FIELD: why`, or serde's words for a field.
+/// Finds the position of an error of the providers' crate: `provider NAME: FIELD: why`, or serde's message for a field.
 fn place(message: &str, at: At<'_>) -> Problem {
     let (message, hint) = message
         .split_once("; hint: ")
@@ -142,7 +142,7 @@ fn place(message: &str, at: At<'_>) -> Problem {
     of_serde(message.trim_start_matches("no catalogue: "), at).hint(hint)
 }
 
-/// An error of serde about a mapping with known nodes: the position belongs to the named field.
+/// Finds the position of a serde error about a mapping with known nodes: the named field.
 pub(super) fn of_serde(message: &str, at: At<'_>) -> Problem {
     let message = message.split(" at line ").next().unwrap_or(message);
     if let Some((field, known)) = near::unknown_field(message) {
@@ -159,7 +159,7 @@ pub(super) fn of_serde(message: &str, at: At<'_>) -> Problem {
     }
 }
 
-/// Headers of requests: their form, and that none is one of a credential.
+/// Checks headers of requests: their format, and that none contains a credential.
 fn headers(check: &mut Check<'_>, headers: &BTreeMap<String, String>, at: At<'_>) {
     for (name, value) in headers {
         let at = at.key(name);
@@ -173,7 +173,7 @@ fn headers(check: &mut Check<'_>, headers: &BTreeMap<String, String>, at: At<'_>
     }
 }
 
-/// The model of an agent.
+/// Checks the model of an agent.
 pub(super) fn choice(check: &mut Check<'_>, choice: &ModelChoice, at: At<'_>) {
     let spec = match choice {
         ModelChoice::Name(it) => return name(check, it, at),
@@ -221,7 +221,7 @@ pub(super) fn choice(check: &mut Check<'_>, choice: &ModelChoice, at: At<'_>) {
     }
 }
 
-/// The name of a model.
+/// Checks the name of a model.
 fn name(check: &mut Check<'_>, name: &str, at: At<'_>) {
     let Some(chooser) = &check.chooser else {
         return;
@@ -267,7 +267,7 @@ pub(super) fn options(check: &mut Check<'_>, options: &OptionsSpec, at: At<'_>) 
     headers(check, &options.headers, at.key("headers"));
 }
 
-/// Checks the amounts that may be used.
+/// Checks a budget.
 pub(super) fn budget(check: &mut Check<'_>, budget: &BudgetSpec, at: At<'_>) {
     for (field, value) in [
         ("tokens", budget.tokens),

@@ -1,4 +1,4 @@
-//! The checks of the common parts: labels, stores, kept data, files and the environment.
+//! Validates the common parts: labels, stores, stored data, files and the environment.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -16,11 +16,11 @@ use crate::manifest::{
 
 /// The maximum number of labels, and of variables.
 const MAX_ENTRIES: usize = 128;
-/// The maximum number of characters that the value of a label may have.
+/// The maximum number of characters of a label's value.
 const MAX_LABEL: usize = 256;
-/// The maximum number of bytes that the value of a variable may have.
+/// The maximum number of bytes of a variable's value.
 const MAX_VALUE: usize = 32 << 10;
-/// The maximum number of files that may be laid into the working directory.
+/// The maximum number of data files.
 const MAX_DATA: usize = 256;
 /// The maximum number of peers.
 const MAX_PEERS: usize = 64;
@@ -274,7 +274,7 @@ fn data(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) {
         let at = at.item(n);
         match &data.to {
             Some(to) => check.within(to, at.key("to")),
-            // It keeps the name that it was given here, also if it is a link.
+            // The name from the manifest is kept even if the file is a link.
             None => data.to = data.file.file_name().map(Into::into),
         }
         check.contained(&mut data.file, at.key("file"), Kind::Data);
@@ -316,7 +316,7 @@ fn is_named(component: &std::path::Component<'_>) -> bool {
     AsRef::<Path>::as_ref(component) != Path::new(".")
 }
 
-/// Variables of tools: none that the runtime sets, and none that is called as a credential.
+/// Checks environment variables of tools: not set by the runtime, and no credentials.
 pub(super) fn environment(check: &mut Check<'_>, variables: &BTreeMap<String, String>, at: At<'_>) {
     check.must(
         variables.len() <= MAX_ENTRIES,
@@ -348,7 +348,7 @@ pub(super) fn environment(check: &mut Check<'_>, variables: &BTreeMap<String, St
     }
 }
 
-/// Warns of texts anywhere that look like credentials; in prose, they may be something else.
+/// Warns about texts that look like credentials; in prose, they may be something else.
 pub(super) fn secrets(check: &mut Check<'_>, node: &Node) {
     match &node.content {
         Content::Scalar(scalar) => {
@@ -367,7 +367,7 @@ pub(super) fn secrets(check: &mut Check<'_>, node: &Node) {
     }
 }
 
-/// A value that looks like a key or a token is refused: a manifest is printed, copied and kept.
+/// Refuses a value that looks like a key or a token, because a manifest is printed, copied and stored.
 pub(super) fn secret(check: &mut Check<'_>, value: &str, at: At<'_>) {
     if Redactor::new().redact(value) != value {
         let hint = "name a variable of the environment instead".to_owned();

@@ -11,10 +11,10 @@ use crate::manifest::{
     vars,
 };
 
-/// The maximum number of servers, and of words, variables, headers and tools of one.
+/// The maximum number of servers, and of arguments, variables, headers and tools of one server.
 const MAX_SERVERS: usize = 64;
 const MAX_ENTRIES: usize = 128;
-/// The maximum number of bytes of a name: it is the prefix of tools.
+/// The maximum number of bytes of a name, which is the prefix of its tools.
 const MAX_NAME: usize = 32;
 /// Variables that the runtime sets itself.
 const RESERVED: [&str; 3] = ["HOME", "TMPDIR", "LANG"];
@@ -136,7 +136,7 @@ fn one(check: &mut Check<'_>, spec: &mut ServerSpec, at: At<'_>) {
     model::time(check, spec.timeout, at, "timeout");
 }
 
-/// The program, with its arguments and environment.
+/// Checks the program, with its arguments and environment.
 fn program(check: &mut Check<'_>, spec: &mut ServerSpec, at: At<'_>) {
     let is_known = spec.program().is_some();
     if let Some(command) = spec.command.as_mut() {
@@ -200,7 +200,7 @@ fn program(check: &mut Check<'_>, spec: &mut ServerSpec, at: At<'_>) {
     tool::sandbox(check, &mut spec.sandbox, at.key("sandbox"));
 }
 
-/// The address, with its headers.
+/// Checks the address, with its headers.
 fn address(check: &mut Check<'_>, spec: &ServerSpec, at: At<'_>) {
     if let Some(url) = &spec.url {
         let at = at.key("url");
@@ -233,7 +233,7 @@ fn address(check: &mut Check<'_>, spec: &ServerSpec, at: At<'_>) {
     }
 }
 
-/// The way to its tokens.
+/// Checks the source of its tokens.
 fn auth(check: &mut Check<'_>, auth: &AuthSpec, at: At<'_>) {
     let is_command = auth
         .token_command
@@ -277,7 +277,7 @@ fn credential(check: &mut Check<'_>, is_secret: bool, value: &str, at: At<'_>) {
     }
 }
 
-/// Variables have their form; their values are put in later.
+/// Checks the syntax of variables; their values are inserted later.
 fn variables(check: &mut Check<'_>, text: &str, at: At<'_>) {
     if let Err((message, hint)) = vars::names(text) {
         check

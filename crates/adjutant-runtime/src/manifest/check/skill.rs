@@ -1,16 +1,16 @@
-//! Skills: the directories that they are in, and the names that agents have.
+//! Validates skills: their directories, and the names that agents use.
 
 use adjutant_skills::{Root, Severity, Skill, Skills};
 
 use super::{Check, shown};
 use crate::manifest::{Manifest, node::At, path::Kind};
 
-/// The skills that a manifest brings.
+/// The skills of a manifest.
 pub(super) struct FoundSkills {
     pub(super) names: Vec<String>,
 }
 
-/// Reads the directories; none if one of them cannot be read, so that names are not held against half of the skills.
+/// Reads the directories; `None` if one of them cannot be read, because names cannot be checked then.
 pub(super) fn find(
     check: &mut Check<'_>,
     manifest: &mut Manifest,

@@ -1,4 +1,4 @@
-//! Tools that are programs.
+//! Validates tools that are programs.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Check, form, model, place, shown};
 use crate::manifest::{Manifest, ProcessTool, SandboxSpec, near, node::At, path, problem::quoted};
 
-/// The maximum number of bytes of output that may be kept.
+/// The maximum size of stored output, in bytes.
 const MAX_OUTPUT: u64 = 16 << 20;
 
 pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) {
@@ -76,7 +76,7 @@ fn one(check: &mut Check<'_>, tool: &mut ProcessTool, at: At<'_>) {
     sandbox(check, &mut tool.sandbox, at.key("sandbox"));
 }
 
-/// A program; its path becomes absolute, unless it is a bare name.
+/// Checks a program; its path becomes absolute, unless it is a bare name.
 pub(super) fn binary(check: &mut Check<'_>, binary: &mut PathBuf, at: At<'_>) {
     match path::program(&at.mark.source.folder, binary) {
         Ok(real) => {
@@ -95,7 +95,7 @@ pub(super) fn binary(check: &mut Check<'_>, binary: &mut PathBuf, at: At<'_>) {
     }
 }
 
-/// The additional permissions of a sandbox; paths become absolute.
+/// Checks the additional permissions of a sandbox; paths become absolute.
 pub(super) fn sandbox(check: &mut Check<'_>, spec: &mut SandboxSpec, at: At<'_>) {
     let SandboxSpec {
         read,
@@ -122,7 +122,7 @@ pub(super) fn sandbox(check: &mut Check<'_>, spec: &mut SandboxSpec, at: At<'_>)
     }
 }
 
-/// The schema of the arguments, and the places in `args` for them.
+/// Checks the schema of the arguments, and their placeholders in `args`.
 fn parameters(check: &mut Check<'_>, tool: &ProcessTool, at: At<'_>) {
     let properties = match &tool.parameters {
         None => Vec::new(),
@@ -162,10 +162,10 @@ fn parameters(check: &mut Check<'_>, tool: &ProcessTool, at: At<'_>) {
     }
 }
 
-/// Checks that a schema is one.
+/// Checks that a schema is valid.
 ///
 /// # Errors
-/// Why not; nothing if it breaks the form of schemas.
+/// The reason; `None` if it violates the meta-schema.
 fn compiled(schema: &Value) -> Result<(), Option<String>> {
     let error = match Schema::compile(Arc::new(schema.clone())) {
         Ok(_) => return Ok(()),
@@ -175,7 +175,7 @@ fn compiled(schema: &Value) -> Result<(), Option<String>> {
     Err((!message.contains("metaschema")).then(|| message.to_owned()))
 }
 
-/// The innermost schema that breaks the form of schemas.
+/// Returns the innermost part of a schema that violates the meta-schema.
 fn blamed<'a>(schema: &Value, at: At<'a>) -> At<'a> {
     let of_map = |key: &'static str| {
         let map = schema

@@ -1,4 +1,4 @@
-//! The fault of an unreadable value: its position, the expected form, and the closest word.
+//! A deserialization error: its position, the expected type, and the most similar word.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::manifest::{
     problem::{Problem, quoted},
 };
 
-/// The fault of a value that could not be read.
+/// A deserialization error.
 #[derive(Debug)]
 pub(in crate::manifest) struct ReadFault(pub(super) Box<FaultDetail>);
 
@@ -19,19 +19,19 @@ pub(super) struct FaultDetail {
     pub(super) message: String,
     pub(super) hint: Option<String>,
     pub(super) mark: Option<Mark>,
-    /// From the fault up to the root.
+    /// The steps from the error up to the root.
     pub(super) path: Vec<PathStep>,
     pub(super) what: What,
 }
 
-/// The subject of a fault.
+/// The kind of an error.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum What {
     #[default]
     Value,
     /// A field that is missing.
     Missing(&'static str),
-    /// A field that there is not.
+    /// An unknown field.
     Unknown(String),
 }
 
@@ -54,7 +54,7 @@ impl ReadFault {
         self
     }
 
-    /// Adds where it is, if that is not known.
+    /// Sets the position, if it is not known yet.
     pub(super) fn at(mut self, mark: &Mark) -> Self {
         self.0.mark.get_or_insert_with(|| mark.clone());
         self
@@ -135,7 +135,7 @@ impl de::Error for ReadFault {
     }
 }
 
-/// Returns the expected form, as text for people.
+/// Returns the expected type as text.
 fn told(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     let whole = |most: u64| format!("a whole number from 0 to {most}");

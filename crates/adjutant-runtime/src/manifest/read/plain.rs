@@ -1,6 +1,6 @@
-//! Scalars without quotes: numbers, truth values, nothing, or texts.
+//! Scalars without quotes: numbers, Booleans, null, or texts.
 
-/// The meaning of a scalar without quotes, by YAML's core schema.
+/// The type of a scalar without quotes, by YAML's core schema.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Plain {
     Null,
@@ -8,12 +8,12 @@ pub(super) enum Plain {
     Unsigned(u64),
     Signed(i64),
     Float(f64),
-    /// A number that no type holds.
+    /// A number that exceeds every type.
     Excess,
     Text,
 }
 
-/// Returns the meaning of a text without quotes.
+/// Returns the type of a text without quotes.
 pub(super) fn plain(text: &str) -> Plain {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Plain::Null,

@@ -11,7 +11,7 @@ use crate::manifest::{
     node::{Content, Form, Key, Map, Node, Scalar},
 };
 
-/// Reads one node.
+/// The deserializer of one node.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a>(pub(super) &'a Node);
 
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
         found.map_err(|fault| fault.at(mark))
     }
 
-    /// A text; a word that would have another type without quotes is refused with a hint.
+    /// Reads a text; a scalar that has another type without quotes is refused with a hint.
     fn string<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
         let Content::Scalar(scalar) = &self.0.content else {
             return self.any(visitor, Nulls::Kept);
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
 /// The meaning of a field without a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nulls {
-    /// It is as if the field were not there.
+    /// The same as a missing field.
     Absent,
     Kept,
 }

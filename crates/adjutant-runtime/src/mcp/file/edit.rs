@@ -1,4 +1,4 @@
-//! Changes of a file of servers that leave the rest of its text as it is.
+//! Edits a file of servers without changing the rest of its text.
 
 use std::{collections::BTreeSet, fmt, fs, io, path::Path};
 
@@ -36,7 +36,7 @@ impl Unchanged {
     }
 }
 
-/// The members of an object, as they stand in the text.
+/// The members of an object, in the order of the text.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -61,7 +61,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// A text with one more server.
+/// Returns the text with an additional server.
 pub(super) fn added(text: &str, name: &str, value: &Value) -> Result<String, Unchanged> {
     let blank = if text.trim().is_empty() { "{}\n" } else { text };
     let unit = unit(blank);
@@ -83,7 +83,7 @@ pub(super) fn added(text: &str, name: &str, value: &Value) -> Result<String, Unc
     inserted(blank, servers.get(), &inner, name, value, (&unit, 2))
 }
 
-/// A text without a server.
+/// Returns the text without a server.
 pub(super) fn removed(text: &str, name: &str) -> Result<String, Unchanged> {
     if text.trim().is_empty() {
         return Err(Unchanged::Missing);
@@ -106,7 +106,7 @@ pub(super) fn removed(text: &str, name: &str) -> Result<String, Unchanged> {
     let (own, next) = (end(at).unwrap_or(begin), inner.get(at + 1).is_some());
     let range = match at.checked_sub(1).and_then(end) {
         Some(before) => before..own,
-        // The first one: up to the name of the next, or to the end of the object.
+        // The first member: up to the name of the next one, or to the end of the object.
         None if next => {
             let key = |from: usize| {
                 from + text
@@ -123,7 +123,7 @@ pub(super) fn removed(text: &str, name: &str) -> Result<String, Unchanged> {
     whole(text)
 }
 
-/// A name that appears twice in one object, as far as objects lie in each other and no deeper than this.
+/// Returns a key that appears twice in one object, in nested objects up to this depth.
 pub(super) fn twice(text: &str, depth: usize) -> Option<String> {
     let members = members(text).ok()?.0;
     let mut seen = BTreeSet::new();
@@ -139,7 +139,7 @@ pub(super) fn twice(text: &str, depth: usize) -> Option<String> {
     again.or_else(|| if depth > 1 { below() } else { None })
 }
 
-/// The servers, and the field that holds them.
+/// Returns the servers, and the name of their field.
 fn servers<'a>(root: &Members<'a>) -> Option<(&'static str, &'a RawValue)> {
     SERVERS
         .iter()
@@ -151,7 +151,7 @@ fn members(text: &str) -> Result<Members<'_>, Unchanged> {
         .map_err(|error| Unchanged::Strange(format!("it is no JSON of this form: {error}")))
 }
 
-/// A text with one more member in an object of it.
+/// Returns the text with an additional member in one of its objects.
 fn inserted(
     text: &str,
     object: &str,
@@ -184,12 +184,12 @@ fn inserted(
     whole(text)
 }
 
-/// The place of a part of a text.
+/// Returns the offset of a part of a text.
 fn start(text: &str, part: &str) -> usize {
     (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
 }
 
-/// The blanks of the first line that has some.
+/// Returns the indentation of the first indented line.
 fn unit(text: &str) -> String {
     let blanks = |line: &str| {
         line.chars()
@@ -214,13 +214,13 @@ fn pretty(value: &Value, unit: &str) -> String {
         .unwrap_or_else(|| value.to_string())
 }
 
-/// Nothing is written that cannot be read again.
+/// Checks that the text can be parsed again.
 fn whole(text: String) -> Result<String, Unchanged> {
     members(&text)?;
     Ok(text)
 }
 
-/// Writes a file beside it, and then in its place; who may read it stays.
+/// Writes a temporary file and renames it; permissions are kept.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
     let beside = path.with_file_name(format!(".{}.new", Uuid::new_v4().simple()));
     let written = write_new(path, &beside, text).and_then(|()| fs::rename(&beside, path));
