@@ -46,27 +46,27 @@ pub use self::{
 };
 use crate::error::Error;
 
-/// The maximum number of bytes that a prompt may have.
+/// The maximum number of bytes of a prompt.
 pub const MAX_PROMPT_BYTES: usize = 8 * 1024 * 1024;
-/// The maximum number of characters that the name of a session may have.
+/// The maximum number of characters of a session name.
 pub const MAX_SESSION_CHARS: usize = 128;
-/// The number of messages or sessions that a page has, unless a request sets another.
+/// The default number of messages or sessions in a page.
 pub const PAGE: u32 = 50;
-/// The maximum number of messages or sessions that a page may have.
+/// The maximum number of messages or sessions in a page.
 pub const MAX_PAGE: u32 = 1000;
-/// The maximum number of messages of pages that are looked for at a time.
+/// The maximum number of message ids in one request.
 pub const MAX_HEARD: usize = 64;
 
-/// The maximum number of agents that may stand on the path of a call from agent to agent.
+/// The maximum number of agents in the path of a call from agent to agent.
 pub const MAX_PEER_DEPTH: usize = 8;
 
-/// The events of one run, in order; the last one contains its outcome. A slow reader slows the run down.
+/// The events of one run in order; the last one contains its outcome. A slow reader slows the run down.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
 
-/// The requests that can be made of a running agent: the same in this process and over HTTP.
+/// The prompt API of a running agent: the same in this process and over HTTP.
 #[async_trait]
 pub trait Prompter: Send + Sync {
-    /// Runs on a prompt to its end, and gives the answer.
+    /// Runs a prompt to its end, and returns the answer.
     ///
     /// Cancel: the run is cancelled too.
     ///
@@ -75,90 +75,91 @@ pub trait Prompter: Send + Sync {
     /// the agent was stopped.
     async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error>;
 
-    /// Runs on a prompt, and gives its events as they happen. A stream that is dropped cancels its run.
+    /// Runs a prompt, and returns its events as they happen. Dropping the stream cancels the run.
     ///
     /// # Errors
-    /// As `prompt`, for errors before the run starts.
+    /// Like `prompt`, for errors before the run starts.
     async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error>;
 
     /// Continues a waiting run, with the answers. Dropping the stream does not affect the run.
     ///
     /// # Errors
-    /// `Missing` if there is no such session, `Conflict` if no run of it waits, `Invalid` if the answers do not fit.
+    /// `Missing` if the session does not exist, `Conflict` if it has no waiting run, `Invalid` if the answers do not
+    /// match.
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error>;
 
-    /// The open pauses, session by session, which need an external answer.
+    /// Returns the open pauses by session, which need an external answer.
     ///
     /// # Errors
     /// `Missing` if the named session does not exist, `Conflict` if a run of it is active.
     async fn pauses(&self, request: PausesRequest) -> Result<PausePage, Error>;
 
-    /// An object that matches a schema: the agent's result in a session, with its tools; without a session a single
-    /// model request.
+    /// Returns an object that matches a schema: in a session, the agent's result with its tools; without a session, the
+    /// result of a single model request.
     ///
     /// # Errors
-    /// `Invalid` if the schema is missing or invalid, or for a session of agents with handoffs; `Agent` if no
-    /// matching object was produced. With a session, also as `prompt`.
+    /// `Invalid` if the schema is missing or invalid, or for a session of agents with handoffs; `Agent` if no matching
+    /// object was produced. With a session, also like `prompt`.
     async fn object(&self, request: ObjectRequest) -> Result<Value, Error>;
 
-    /// The latest messages of a session, or those before a mark, oldest first.
+    /// Returns the latest messages of a session, or the messages before a cursor, oldest first.
     ///
     /// # Errors
-    /// `Missing` if there is no such session.
+    /// `Missing` if the session does not exist.
     async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error>;
 
-    /// The sessions, latest first.
+    /// Returns the sessions, latest first.
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error>;
 
-    /// Controls the active run of a session; here and below, the default session is used without a name.
+    /// Controls the active run of a session. Here and below, the default session is used if no name is given.
     ///
-    /// A message to a session without a run waits for the next one; it is durable when this returns.
+    /// A message to a session without a run waits for the next run. It is durable when this returns.
     ///
     /// # Errors
-    /// `Missing` if there is no such session or no such call in its turn, `Conflict` if there is no active run to
-    /// stop, `Invalid` if a message is empty.
+    /// `Missing` if the session or the call does not exist, `Conflict` if there is no active run to stop, `Invalid` if
+    /// a message is empty.
     async fn control(&self, session: Option<&str>, control: Control) -> Result<(), Error>;
 
-    /// The events of a session after a record, from its log, then the events of the active run until it ends or waits;
-    /// without a number, from now on. Dropping the stream does not affect the run.
+    /// Returns the events of a session after a record from its log, then the events of the active run until it ends or
+    /// waits; without a number, from now on. Dropping the stream does not affect the run.
     ///
     /// # Errors
-    /// `Missing` if there is no such session, `Invalid` if it has no such record.
+    /// `Missing` if the session does not exist, `Invalid` if it has no such record.
     async fn attach(&self, session: Option<&str>, after: Option<u64>)
     -> Result<EventStream, Error>;
 
-    /// Makes a session that begins as another one was: up to a record, or as it is.
+    /// Creates a session with the records of another one, up to a record or completely.
     ///
     /// # Errors
-    /// `Missing` if there is no such session, `Exists` if there is one of the new name, `Invalid` if it has no such
+    /// `Missing` if the session does not exist, `Exists` if the new name is in use, `Invalid` if there is no such
     /// record.
     async fn fork(&self, session: Option<&str>, request: ForkRequest)
     -> Result<SessionInfo, Error>;
 
-    /// Deletes a session; its forks stay whole.
+    /// Deletes a session; its forks stay complete.
     ///
     /// # Errors
-    /// `Missing` if there is no such session, `Conflict` if a run of it is active.
+    /// `Missing` if the session does not exist, `Conflict` if a run of it is active.
     async fn delete(&self, session: &str) -> Result<(), Error>;
 
-    /// A look into a session: the JSON that `docs/http.md` describes for its route. Nothing is owned, recorded or run.
+    /// Inspects a session: returns the JSON that `docs/http.md` describes for the route. Acquires, records and runs
+    /// nothing.
     ///
     /// # Errors
-    /// `Missing` if there is no such session or record, `Invalid` if this is not known here.
+    /// `Missing` if the session or record does not exist, `Invalid` if the inspection is not supported here.
     async fn look(&self, session: Option<&str>, look: Look) -> Result<Value, Error>;
 
-    /// Puts back what the agent of a session changed in files: all since a record, or since the latest run that changed
-    /// some.
+    /// Restores the files that the agent of a session changed since a record, or since the latest run that changed any.
     ///
     /// # Errors
-    /// `Missing` if there is no such session, `Invalid` if the previous contents of its files were not saved,
-    /// `Conflict` if a run of it is active or one of the files was changed by others since: nothing is changed then.
+    /// `Missing` if the session does not exist, `Invalid` if the previous contents of its files were not saved,
+    /// `Conflict` if a run of it is active or another program changed one of the files since. Nothing is changed then.
     async fn undo(&self, session: Option<&str>, request: UndoRequest) -> Result<Undone, Error>;
 }
 
 /// A control request for the run of a session.
 ///
-/// Shape: `{"control":"steer","text":"…"}`, `{"control":"stop"}`, `{"control":"stop_call","call":"c1_0_1"}`.
+/// Format: `{"control":"steer","text":"…"}`, `{"control":"stop"}`, `{"control":"stop_call","call":"c1_0_1"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "control", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
@@ -171,39 +172,39 @@ pub enum Control {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         messages: Vec<Arc<str>>,
     },
-    /// Continues the waiting run with these answers, which continues without its client.
+    /// Answers the pauses of a waiting run, which continues without its client.
     Answer {
         /// The answers.
         #[serde(deserialize_with = "resuming::answers")]
         answers: Vec<Answered>,
     },
-    /// A message for its next request, after the running calls.
+    /// Adds a message to the next request of the run, after the active calls.
     Steer {
         /// The message.
         text: Arc<str>,
     },
-    /// A message for its end, after which it continues.
+    /// Adds a message that the run reads when it would otherwise end.
     FollowUp {
         /// The message.
         text: Arc<str>,
     },
-    /// It stops, also if it waits: its turn is closed.
+    /// Stops the run, even if it is waiting: its turn is closed.
     Stop {},
-    /// Stops one of its calls; the run continues.
+    /// Stops one call; the run continues.
     StopCall {
         /// The call.
         call: CallId,
     },
 }
 
-/// A request for a session that begins as another one was.
+/// A request for a session with the records of another one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ForkRequest {
     /// The name of the new session.
     pub to: Arc<str>,
-    /// The last record that it begins with: the `id` of an event; all of them without it.
+    /// The last copied record: the `id` of an event; by default all records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
     /// The model with which its run continues.
@@ -212,7 +213,7 @@ pub struct ForkRequest {
     /// Its first prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Arc<str>>,
-    /// A replacement for the result of a call: the session begins with the records before that.
+    /// A replacement for the result of a call: the new session has the records before that result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<EditedResult>,
 }
@@ -227,21 +228,21 @@ pub struct EditedResult {
     pub text: Arc<str>,
 }
 
-/// A request to put files back.
+/// A request to restore files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct UndoRequest {
-    /// The record whose files are wanted back; without it, the one before the latest run that changed some.
+    /// The record to restore; by default the one before the latest run that changed files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
 }
 
-/// Files that were put back.
+/// The restored files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Undone {
-    /// The files that are other than before, from the directory of the session.
+    /// The changed files, relative to the directory of the session.
     pub files: Vec<String>,
     /// A note about changes that were not undone, such as changes by commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -249,7 +250,7 @@ pub struct Undone {
 }
 
 impl ForkRequest {
-    /// A session of this name that begins as the other one is.
+    /// Requests a complete copy of the session under this name.
     pub fn new(to: impl Into<Arc<str>>) -> Self {
         Self {
             to: to.into(),
@@ -260,7 +261,7 @@ impl ForkRequest {
         }
     }
 
-    /// True if the run of the new session continues immediately with a change.
+    /// True if the new session runs immediately with a change.
     pub(crate) fn goes_on(&self) -> bool {
         self.model.is_some() || self.prompt.is_some() || self.result.is_some()
     }
@@ -273,13 +274,13 @@ impl ForkRequest {
 pub struct PromptRequest {
     /// The text of the prompt.
     pub prompt: Arc<str>,
-    /// The session; without it, the manifest's default one.
+    /// The session; by default the manifest's default session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
-    /// The longest time that it may take, in milliseconds.
+    /// The maximum time of the run, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Set for a call of another agent. The session is then the call: repeating it returns its result.
+    /// Set for a call of another agent. The session then identifies the call: repeating it returns its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<PeerCall>,
 }
@@ -291,17 +292,17 @@ pub struct PromptRequest {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PeerCall {
-    /// The names of the agents that led to this call, ending with the caller; 8 at most.
+    /// The names of the agents that led to this call, ending with the caller; at most 8.
     pub path: Vec<Arc<str>>,
-    /// The amounts that the run may use, beside its own limits. They count for its first request alone.
+    /// Additional caps on the usage of the run, applied when it starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub caps: Caps,
-    /// True if the call may have been made before.
+    /// True if the call may have been sent before.
     #[serde(default, skip_serializing_if = "is_default")]
     pub again: bool,
 }
 
-/// An answer.
+/// The reply to a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptReply {
@@ -309,9 +310,9 @@ pub struct PromptReply {
     pub session: Arc<str>,
     /// The answer's text.
     pub text: String,
-    /// The result of the run, and how it ended.
+    /// The result of the run, with its outcome.
     pub result: Arc<RunResult>,
-    /// The amounts that the run and everything under it used, for a call of another agent.
+    /// The usage of the run and all its sub-agents, for a call of another agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Tally>,
 }
@@ -324,7 +325,7 @@ pub struct PromptReply {
 #[serde(try_from = "resuming::Given")]
 #[non_exhaustive]
 pub struct ResumeRequest {
-    /// The session; without it, the manifest's default one.
+    /// The session; by default the manifest's default session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
     /// The answers.
@@ -336,24 +337,24 @@ pub struct ResumeRequest {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PausesRequest {
-    /// The session; without it, all of them.
+    /// The session; by default all sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
-    /// The number of sessions, 1 to 1,000; 50 without it.
+    /// The number of sessions, 1 to 1,000; 50 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// The mark of an earlier page, for the sessions after it.
+    /// The cursor of an earlier page, for the sessions after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Arc<str>>,
 }
 
-/// Open pauses, by sessions in the order of their names.
+/// Open pauses, sorted by session name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PausePage {
     /// The pauses.
     pub pauses: Vec<WaitingPause>,
-    /// The mark of the next page; `None` if this is the last one.
+    /// The cursor of the next page; `None` if this is the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Arc<str>>,
 }
@@ -364,7 +365,7 @@ pub struct PausePage {
 pub struct WaitingPause {
     /// The session.
     pub session: Arc<str>,
-    /// The time when its run began to wait, in milliseconds since 1970-01-01 UTC; 0 if it is unknown.
+    /// The time at which its run began to wait, in milliseconds since 1970-01-01 UTC; 0 if it is unknown.
     pub since_ms: u64,
     /// The digest of the complete pause, which an answer returns as `shown`.
     pub digest: Digest,
@@ -384,15 +385,15 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 pub struct ObjectRequest {
     /// The text of the prompt.
     pub prompt: Arc<str>,
-    /// The schema: JSON Schema, with a `type` at its top.
+    /// The JSON Schema, with a `type` at its top level.
     pub schema: Value,
-    /// The name of the object, for models that answer by a tool: `answer` without it.
+    /// The name of the object, for models that answer with a tool; `answer` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_name: Option<Arc<str>>,
-    /// A description of the object, for the same.
+    /// The description of the object, for the same models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_description: Option<Arc<str>>,
-    /// The session, whose agent works with its tools until it answers; without it, a single model request.
+    /// The session in which the agent works with its tools; without it, a single model request is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
 }
@@ -402,13 +403,13 @@ pub struct ObjectRequest {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MessagesRequest {
-    /// The session; without it, the manifest's default one.
+    /// The session; by default the manifest's default session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
-    /// The number of messages, 1 to 1,000; 50 without it.
+    /// The number of messages, 1 to 1,000; 50 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// The mark of an earlier page, for those before it.
+    /// The cursor of an earlier page, for the messages before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u64>,
 }
@@ -419,7 +420,7 @@ pub struct MessagesRequest {
 pub struct MessagePage {
     /// The messages.
     pub messages: Vec<SessionMessage>,
-    /// The mark for those before them; none if there are no more.
+    /// The cursor for the messages before these; `None` if there are no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<u64>,
 }
@@ -441,14 +442,14 @@ pub struct SessionMessage {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SessionsRequest {
-    /// The number of sessions, 1 to 1,000; 50 without it.
+    /// The number of sessions, 1 to 1,000; 50 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
-    /// The mark of an earlier page, for those after it.
+    /// The cursor of an earlier page, for the sessions after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Only those with this in their name, title, agent or one of their labels; capitals or not. A page may then hold
-    /// less than its limit and not be the last one.
+    /// Only sessions with this text in their name, title, agent or a label, ignoring case. A page can then have fewer
+    /// items than its limit although more follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
     /// Only sessions in this state; combined with `search`.
@@ -456,13 +457,13 @@ pub struct SessionsRequest {
     pub state: Option<SessionState>,
 }
 
-/// Sessions.
+/// A page of sessions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionPage {
     /// The sessions, latest first.
     pub sessions: Vec<SessionInfo>,
-    /// The mark for those after them; none if there are no more.
+    /// The cursor for the sessions after these; `None` if there are no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
@@ -473,9 +474,9 @@ pub struct SessionPage {
 pub struct SessionInfo {
     /// Its name.
     pub name: Arc<str>,
-    /// The time when it was last written to, in milliseconds since 1970-01-01 UTC.
+    /// The time of the last write, in milliseconds since 1970-01-01 UTC.
     pub changed_ms: u64,
-    /// The time when it was made.
+    /// The time of its creation, in milliseconds since 1970-01-01 UTC.
     #[serde(default)]
     pub created_ms: u64,
     /// The number of its records.
@@ -487,25 +488,25 @@ pub struct SessionInfo {
     /// Its title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
-    /// The agent that works in it.
+    /// Its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
     /// Its labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<Arc<str>>,
-    /// The session that it was forked from, and the last record that they share.
+    /// The session from which it was forked, and the last shared record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<(LogId, Seq)>,
-    /// The total usage, of a fork including its original; missing until its log was read.
+    /// The total usage, for a fork including its original; missing until its log was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The cost of it, if prices are known.
+    /// The total cost, if prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<NanoUsd>,
 }
 
 impl PromptRequest {
-    /// A prompt for the default session.
+    /// Creates a prompt for the default session.
     pub fn new(prompt: impl Into<Arc<str>>) -> Self {
         Self {
             prompt: prompt.into(),
@@ -513,7 +514,7 @@ impl PromptRequest {
         }
     }
 
-    /// Names the session.
+    /// Sets the session.
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
         Self {
@@ -531,7 +532,7 @@ impl PromptRequest {
         }
     }
 
-    /// Sets how long it may take: the run is cancelled then, and `prompt` fails with `TimedOut`.
+    /// Sets the maximum time: then the run is cancelled, and `prompt` fails with `TimedOut`.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self {
@@ -542,7 +543,7 @@ impl PromptRequest {
 }
 
 impl PeerCall {
-    /// A call with this path of agents, ending with the caller, without limits.
+    /// Creates a call with this path of agents, ending with the caller, without limits.
     pub fn new(path: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
         Self {
             path: path.into_iter().map(Into::into).collect(),
@@ -564,7 +565,7 @@ impl PromptReply {
 }
 
 impl ResumeRequest {
-    /// Answers for the default session.
+    /// Creates answers for the default session.
     pub fn new(answers: Vec<Answered>) -> Self {
         Self {
             session: None,
@@ -572,7 +573,7 @@ impl ResumeRequest {
         }
     }
 
-    /// Names the session.
+    /// Sets the session.
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
         Self {
@@ -583,12 +584,12 @@ impl ResumeRequest {
 }
 
 impl PausesRequest {
-    /// The open pauses of all sessions.
+    /// Requests the open pauses of all sessions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Names the session.
+    /// Sets the session.
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
         Self {
@@ -597,7 +598,7 @@ impl PausesRequest {
         }
     }
 
-    /// Requests the sessions after a mark.
+    /// Requests the sessions after a cursor.
     #[must_use]
     pub fn after(self, mark: impl Into<Arc<str>>) -> Self {
         Self {
@@ -608,7 +609,7 @@ impl PausesRequest {
 }
 
 impl ObjectRequest {
-    /// An object that fits this schema.
+    /// Requests an object that matches this schema.
     pub fn new(prompt: impl Into<Arc<str>>, schema: Value) -> Self {
         Self {
             prompt: prompt.into(),
@@ -628,7 +629,7 @@ impl ObjectRequest {
         }
     }
 
-    /// Sets the session for it.
+    /// Sets the session.
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
         Self {
@@ -648,12 +649,12 @@ impl ObjectRequest {
 }
 
 impl MessagesRequest {
-    /// The latest messages of the default session.
+    /// Requests the latest messages of the default session.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Names the session.
+    /// Sets the session.
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
         Self {
@@ -662,7 +663,7 @@ impl MessagesRequest {
         }
     }
 
-    /// Sets how many are wanted.
+    /// Sets the number of messages.
     #[must_use]
     pub fn limit(self, limit: u32) -> Self {
         Self {
@@ -671,7 +672,7 @@ impl MessagesRequest {
         }
     }
 
-    /// Requests the messages before a mark.
+    /// Requests the messages before a cursor.
     #[must_use]
     pub fn before(self, mark: u64) -> Self {
         Self {
@@ -682,12 +683,12 @@ impl MessagesRequest {
 }
 
 impl SessionsRequest {
-    /// The newest sessions.
+    /// Requests the latest sessions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how many are wanted.
+    /// Sets the number of sessions.
     #[must_use]
     pub fn limit(self, limit: u32) -> Self {
         Self {
@@ -696,7 +697,7 @@ impl SessionsRequest {
         }
     }
 
-    /// Requests the sessions after a mark.
+    /// Requests the sessions after a cursor.
     #[must_use]
     pub fn after(self, mark: impl Into<String>) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Provenance: the bytes that an agent consists of. Its workspace can check whether they have changed.
+//! Provenance: the digests of the files of an agent, by which its workspace detects changes.
 
 mod digest;
 
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use digest::{digest_of, hex, pin_program};
 
-/// The file of a workspace that holds what runs.
+/// The file of a workspace with the running configuration.
 pub(crate) const PREPARED: &str = "prepared.json";
 
-/// The record of the bytes that an agent is made of.
+/// The recorded digests of an agent's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Provenance {
-    /// Every file: of the manifest, the agents' context, data, skills, programs.
+    /// All files: of the manifest, the agents' context, data, skills, programs.
     pub files: Vec<PinnedFile>,
 }
 
@@ -32,9 +32,9 @@ pub struct PinnedFile {
     pub kind: FileKind,
     /// The path of the file: relative to the workspace for copies, else absolute.
     pub path: PathBuf,
-    /// The sha256 of its bytes, in 64 hexadecimal digits.
+    /// The SHA-256 of its content, in 64 hexadecimal digits.
     pub sha256: String,
-    /// The number of bytes that it has.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
@@ -59,7 +59,7 @@ pub enum FileKind {
     Host,
 }
 
-/// Something that is not as it was pinned.
+/// A difference between a file and its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Finding {
@@ -67,7 +67,7 @@ pub struct Finding {
     pub kind: FileKind,
     /// The path of the file, as in its `PinnedFile`.
     pub path: PathBuf,
-    /// The difference that was found.
+    /// The difference.
     pub what: Difference,
 }
 
@@ -76,13 +76,13 @@ pub struct Finding {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Difference {
-    /// There are other bytes.
+    /// The content differs.
     Changed,
-    /// It is not there, or is no regular file any more.
+    /// It does not exist, or is no longer a regular file.
     Missing,
-    /// It is there and was not.
+    /// It exists but was not recorded.
     Extra,
-    /// It can no longer be run.
+    /// It is no longer executable.
     NotExecutable,
 }
 
@@ -110,9 +110,9 @@ impl PinnedFile {
 }
 
 impl Finding {
-    /// True if an agent cannot start because of it: the files to run differ from the record.
+    /// True if it prevents the agent from starting: the files to run differ from the record.
     ///
-    /// The manifest's own files were read already, and files of data are the agent's to change.
+    /// Files of the manifest were read already, and the agent may change data files.
     pub fn forbids_start(&self) -> bool {
         !matches!(self.kind, FileKind::Manifest | FileKind::Data)
             || self.path == Path::new(PREPARED)
@@ -120,7 +120,7 @@ impl Finding {
 }
 
 impl FileKind {
-    /// Its one word, as in files and tables.
+    /// Returns it as one word, for files and tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Manifest => "manifest",

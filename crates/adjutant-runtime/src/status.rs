@@ -10,35 +10,35 @@ use crate::{Error, ErrorKind};
 
 pub use tracker::{StatusTracker, StatusWatch};
 
-/// The stage of its life that an agent is in.
+/// The status of an agent in its lifecycle.
 ///
-/// Shape: `{"status":"ready"}`, `{"status":"failed","reason":"crashed","message":"…"}`. Another word is an error.
+/// Format: `{"status":"ready"}`, `{"status":"failed","reason":"crashed","message":"…"}`. Another status is an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Status {
-    /// It is written down, and nothing is made yet.
+    /// It is recorded, and has no workspace yet.
     Created,
-    /// Its workspace is being made.
+    /// Its workspace is being created.
     Preparing,
-    /// Its process or its task begins.
+    /// Its process or task is starting.
     Starting,
-    /// It can be prompted.
+    /// It accepts prompts.
     Ready,
-    /// It runs on a prompt.
+    /// It runs a prompt.
     Working,
-    /// It does not run: its workspace is made and it was not begun yet, or it was stopped, or ended as it should.
+    /// It is not running: it was not started yet, was stopped, or ended normally.
     Stopped,
     /// It failed.
     Failed {
         /// The kind of the failure.
         reason: Reason,
-        /// The failure in one line.
+        /// The error in one line.
         message: Arc<str>,
     },
-    /// Everything that it left is being deleted.
+    /// Its files are being deleted.
     Removing,
-    /// Nothing of it is left.
+    /// It is deleted.
     Removed,
 }
 
@@ -47,24 +47,24 @@ pub enum Status {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reason {
-    /// Its workspace could not be made.
+    /// Its workspace could not be created.
     Init,
     /// An artifact does not match its recorded digest, or is missing.
     Pull,
-    /// Its model, or the key for it, cannot be had.
+    /// Its model or the key for it is not available.
     Model,
-    /// The configuration to run differs from the recorded one.
+    /// The configuration to run differs from the recorded one, or is invalid.
     Config,
     /// It did not become ready in time.
     Readiness,
     /// Its process ended without a request.
     Crashed,
-    /// Its process was there and did not answer: it was killed.
+    /// Its process did not answer and was killed.
     Frozen,
 }
 
 impl Status {
-    /// A failure.
+    /// Creates a failure.
     pub fn failed(reason: Reason, message: impl Into<Arc<str>>) -> Self {
         Self::Failed {
             reason,
@@ -72,7 +72,7 @@ impl Status {
         }
     }
 
-    /// True if the other may follow this one: the one table of transitions.
+    /// Returns whether a transition to another status is permitted.
     ///
     /// | from | to |
     /// |---|---|
@@ -86,7 +86,7 @@ impl Status {
     /// | removing | removed |
     /// | removed | |
     ///
-    /// So what cleans up after an end cannot overwrite a failure, and nothing follows a removal.
+    /// Cleanup after an end cannot overwrite a failure, and no status follows a removal.
     pub fn may_become(&self, next: &Self) -> bool {
         use Status::{
             Created, Failed, Preparing, Ready, Removed, Removing, Starting, Stopped, Working,
@@ -103,7 +103,7 @@ impl Status {
         }
     }
 
-    /// Its one word, as in files and tables.
+    /// Returns it as one word, for files and tables.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -118,12 +118,12 @@ impl Status {
         }
     }
 
-    /// True if it can be prompted.
+    /// True if it accepts prompts.
     pub fn is_up(&self) -> bool {
         matches!(self, Self::Ready | Self::Working)
     }
 
-    /// True if something runs or is about to: it has to be stopped before it can begin again.
+    /// True if it is running or starting: it must be stopped before the next start.
     pub fn is_active(&self) -> bool {
         matches!(
             self,
@@ -131,7 +131,7 @@ impl Status {
         )
     }
 
-    /// Returns the reason why it failed, if it did.
+    /// Returns the reason of its failure.
     pub fn reason(&self) -> Option<Reason> {
         match self {
             Self::Failed { reason, .. } => Some(*reason),
@@ -148,7 +148,7 @@ impl Status {
 }
 
 impl Reason {
-    /// The reason for an error of starting or running.
+    /// Returns the reason for an error of starting or running.
     pub fn of(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::Pull => Self::Pull,
@@ -173,7 +173,7 @@ impl Reason {
         }
     }
 
-    /// The kind of the error for this failure.
+    /// Returns the kind of error for this failure.
     pub fn kind(self) -> ErrorKind {
         match self {
             Self::Init => ErrorKind::Init,
@@ -186,7 +186,7 @@ impl Reason {
         }
     }
 
-    /// Its one word, as in files and tables.
+    /// Returns it as one word, for files and tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Init => "init",

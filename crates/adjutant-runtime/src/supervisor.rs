@@ -1,4 +1,4 @@
-//! The supervisor keeps agents in their desired states. Creating and running agents is up to the backend.
+//! The supervisor keeps agents in their desired states. The backend creates and runs the agents.
 
 mod course;
 mod drive;
@@ -22,10 +22,10 @@ use crate::{
 };
 use drive::Drive;
 
-/// The maximum number of notices that may wait for a slow reader.
+/// The maximum number of notices that are buffered for a slow reader.
 const NOTICES: usize = 1_024;
 
-/// Keeps the agents of a directory where they should stand.
+/// Keeps the agents of a directory in their desired states.
 pub struct Supervisor {
     backend: Arc<dyn Backend>,
     operator: Operator,
@@ -40,20 +40,20 @@ pub struct Supervisor {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The maximum number of agents that run at a time; by default, all. Agents that wait for a place are reported as
-    /// waiting.
+    /// The maximum number of agents that run at the same time; by default, all. Agents beyond it are queued and
+    /// reported as waiting.
     pub max_running: Option<usize>,
-    /// The longest time that an agent may take to become ready: 60 s.
+    /// The maximum time for an agent to become ready: 60 s.
     pub ready_within: Duration,
-    /// The longest time that all agents together may take to end when the supervisor does: 30 s.
+    /// The maximum time for all agents together to stop when the supervisor stops: 30 s.
     pub end_within: Duration,
-    /// The time between two probes of a running agent: 10 s. An agent that fails three times is restarted.
+    /// The interval of health checks of a running agent: 10 s. An agent that fails three of them is restarted.
     pub probe_every: Duration,
-    /// The longest time that its answer may take: 5 s.
+    /// The timeout of a health check: 5 s.
     pub probe_within: Duration,
 }
 
-/// The report of what became of the agents when the supervisor ended.
+/// The outcome for each agent when the supervisor stops.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SupervisorReport {
@@ -61,7 +61,7 @@ pub struct SupervisorReport {
     pub stopped: Vec<Arc<str>>,
     /// The names of the agents that were not running.
     pub idle: Vec<Arc<str>>,
-    /// The agents that may still run, with the reasons.
+    /// The agents that may still be running, with the reasons.
     pub left: Vec<(Arc<str>, Arc<str>)>,
 }
 
@@ -78,12 +78,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The usual ones.
+    /// Returns the defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how many agents may run at a time.
+    /// Sets the maximum number of running agents.
     #[must_use]
     pub fn max_running(self, count: usize) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Settings {
         }
     }
 
-    /// Sets how long an agent may take to become ready.
+    /// Sets the maximum time for an agent to become ready.
     #[must_use]
     pub fn ready_within(self, time: Duration) -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Settings {
         }
     }
 
-    /// Sets how long all agents together may take to end when the supervisor does.
+    /// Sets the maximum time for all agents together to stop when the supervisor stops.
     #[must_use]
     pub fn end_within(self, time: Duration) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Settings {
 }
 
 impl Supervisor {
-    /// A supervisor of the agents of a backend in the operator's directory.
+    /// Creates a supervisor for the agents of a backend in the operator's directory.
     pub fn new(backend: Arc<dyn Backend>, operator: Operator, settings: Settings) -> Self {
         let (notices, table) = (
             broadcast::Sender::new(NOTICES),
@@ -130,7 +130,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes time and chance from elsewhere.
+    /// Sets the source of time and randomness.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
         Self {
@@ -139,25 +139,25 @@ impl Supervisor {
         }
     }
 
-    /// Returns the notices of what happens from now on.
+    /// Returns the notices from now on.
     pub fn notices(&self) -> Notices {
         Notices::of(self.notices.subscribe())
     }
 
-    /// Returns the table of where the agents stand, now and later.
+    /// Returns the table of all agents, which is updated.
     pub fn table(&self) -> Table {
         Table::of(self.table.subscribe(), self.agents.subscribe())
     }
 
-    /// Works until it is requested to end, then stops every agent and reports each outcome.
+    /// Runs until `end` is cancelled, then stops every agent and reports each outcome.
     ///
-    /// Its end does not change the desired states: a later supervisor starts the agents again. `at_once` ends it
-    /// without waiting for them; agents that still run are reported.
+    /// The desired states are unchanged: a later supervisor starts the agents again. `at_once` ends it without waiting
+    /// for the agents; agents that are still running are reported.
     ///
     /// Cancel: running agents continue, and a later supervisor adopts them.
     ///
     /// # Errors
-    /// `Storage` if the agents cannot be found.
+    /// `Storage` if the directory cannot be read.
     pub async fn run(self, end: Cancel, at_once: Cancel) -> Result<SupervisorReport, Error> {
         let mut drive = Drive::begin(self).await?;
         drive.work(&end).await;
@@ -178,7 +178,7 @@ impl Home {
     /// Records that the current order for an agent was carried out without a supervisor.
     ///
     /// # Errors
-    /// `Storage` if it cannot be written.
+    /// `Storage` if the file cannot be written.
     pub fn carried_out(&self, id: Uuid) -> Result<(), Error> {
         let mut course = self.course(id).unwrap_or_default();
         course.take(&self.desired(id)?);

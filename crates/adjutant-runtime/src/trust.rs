@@ -1,5 +1,4 @@
-//! The things that somebody else's manifest may do: listed in full, and trusted once for each content by the person who
-//! runs it.
+//! The permissions that a manifest requests: listed in full, and trusted once for each content by the user who runs it.
 
 mod content;
 #[cfg(feature = "mcp")]
@@ -18,26 +17,26 @@ use crate::{
     wants::Wants,
 };
 
-/// Whose manifests may do what they want.
+/// The manifests whose requested permissions are granted.
 ///
-/// Code that loads a manifest vouches for it: engines and backends ask nobody, unless they are told to. What comes in a
-/// bundle, and whatever the command is pointed at, is somebody else's until it is trusted.
+/// Code that loads a manifest trusts it: engines and backends check nothing by default. The content of a bundle, and
+/// every manifest that the command is called with, is untrusted until the user trusts it.
 #[derive(Debug, Clone, Default)]
 pub enum Trust {
-    /// Nobody's: only what wants nothing is let through.
+    /// No manifests, except those that request nothing.
     #[default]
     Nothing,
-    /// All: whoever says so has seen what they want.
+    /// All manifests; the caller has checked their requests.
     All,
-    /// Those whose content stands in this store.
+    /// Manifests whose content is in this store.
     Store(TrustStore),
 }
 
 impl Trust {
-    /// Lets through what wants nothing, or is trusted.
+    /// Admits a manifest that requests nothing or is trusted.
     ///
     /// # Errors
-    /// `Untrusted`, with all that is wanted; `Storage` if the store cannot be read.
+    /// `Untrusted`, with the requested permissions; `Storage` if the store cannot be read.
     pub fn admit(&self, wants: &Wants) -> Result<(), Error> {
         let is_trusted = match self {
             Self::Nothing => false,

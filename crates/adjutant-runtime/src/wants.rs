@@ -1,11 +1,12 @@
-//! The wants of a manifest, in lines for people, and the digest of the content that wants it. `trust` finds it out.
+//! The permissions that a manifest requests, as lines for the user, and the digest of its content. `trust` determines
+//! them.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use adjutant_llm::hidden;
 use serde::Serialize;
 
-/// All that a manifest wants, sorted; and the digest of its content.
+/// All requested permissions of a manifest, sorted; and the digest of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wants {
     pub(crate) name: Arc<str>,
@@ -13,28 +14,28 @@ pub struct Wants {
     pub(crate) digest: String,
 }
 
-/// Something that a manifest wants.
+/// A requested permission.
 ///
 /// Its text is one line: control and invisible characters are written as `\u{…}`, and nothing is truncated.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct Want {
-    /// The kind of the thing.
+    /// The kind of the permission.
     pub kind: WantKind,
     /// The permission and its purpose.
     pub what: String,
 }
 
-/// The kind of a thing that is wanted.
+/// The kind of a requested permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum WantKind {
     /// To run a program.
     Program,
-    /// To read a directory that is not its own.
+    /// To read a directory other than its own.
     Folder,
-    /// To read a file that is not its own.
+    /// To read a file outside its own directory.
     File,
     /// To send prompts, and keys if it names their variables, to an address.
     Address,
@@ -43,12 +44,12 @@ pub enum WantKind {
 }
 
 impl Wants {
-    /// True if it wants nothing.
+    /// True if nothing is requested.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Each thing, sorted.
+    /// Returns each permission, sorted.
     pub fn iter(&self) -> impl Iterator<Item = &Want> {
         self.all.iter()
     }
@@ -58,15 +59,15 @@ impl Wants {
         &self.name
     }
 
-    /// The digest of the manifest and of what belongs to it, in 64 hexadecimal digits: it differs after any change.
+    /// Returns the digest of the manifest and its files, in 64 hexadecimal digits: it differs after any change.
     ///
-    /// It covers the effective manifest without its name, the agents' context, its skills, programs and data;
-    /// for a created agent, the original data, which it may change.
+    /// It covers the effective manifest without its name, the agents' context, its skills, programs and data; for a
+    /// created agent, the original data, which the agent may change.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// Returns the number of things of each kind, in a few words.
+    /// Returns the number of permissions of each kind, as a short text.
     pub fn summary(&self) -> String {
         let mut counts: BTreeMap<WantKind, usize> = BTreeMap::new();
         self.all

@@ -51,7 +51,7 @@ pub struct Workspace {
     root: PathBuf,
 }
 
-/// The content of `prepared.json`: what runs in a workspace, and which bytes it is made of.
+/// The content of `prepared.json`: the running configuration of a workspace, and the digests of its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -59,58 +59,58 @@ pub struct Prepared {
     /// The resolved manifest that runs. Its paths refer to the copies; in the file, they are relative to the
     /// workspace, so that it can be moved.
     pub resolved: Resolved,
-    /// The record of the bytes that it is made of.
+    /// The recorded digests of its files.
     pub provenance: Provenance,
-    /// The time when it was made, in milliseconds since 1970-01-01 UTC.
+    /// The time of its creation, in milliseconds since 1970-01-01 UTC.
     pub prepared_ms: u64,
 }
 
-/// The record that was written when the agent was created: `agent.json`.
+/// The record that is written when the agent is created: `agent.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AgentFile {
-    /// Its id, which names its directory too.
+    /// Its id, which is also the name of its directory.
     pub id: Uuid,
-    /// The time when it was created, in milliseconds since 1970-01-01 UTC.
+    /// The time of its creation, in milliseconds since 1970-01-01 UTC.
     pub created_ms: u64,
     /// The resolved manifest.
     pub resolved: Arc<Resolved>,
 }
 
-/// The status of an agent, as its operator wrote it last: `status.json`.
+/// The status of an agent, as last written by its operator: `status.json`.
 ///
-/// Shape: `{"status":"ready","at_ms":1767225600000,"address":"127.0.0.1:40123"}`.
+/// Format: `{"status":"ready","at_ms":1767225600000,"address":"127.0.0.1:40123"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StatusFile {
     /// Its status.
     #[serde(flatten)]
     pub status: Status,
-    /// Since when, in milliseconds since 1970-01-01 UTC.
+    /// The time of the last change, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// The address that it listens on, or listened on last.
+    /// Its current or last address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,
-    /// Its previous address, if that was taken by another process.
+    /// Its previous address, if another process uses that now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former_address: Option<SocketAddr>,
 }
 
-/// The last start: `start.json`. It is written before the process begins, and again with its pid.
+/// The last start: `start.json`. It is written before the process starts, and again with its pid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StartFile {
-    /// The value of `ADJUTANT_AGENT_START` in the process and all that it starts.
+    /// The value of `ADJUTANT_AGENT_START` in the process and all its descendants.
     pub start: Uuid,
-    /// The process, which leads its group.
+    /// The process, which leads its process group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
 
 /// The end of a start, as recorded by the process of the agent: `ended.json`.
 ///
-/// Without one for the last start, the process was killed or crashed.
+/// If it is missing for the last start, the process was killed or crashed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EndFile {
@@ -122,17 +122,17 @@ pub struct EndFile {
 }
 
 impl Workspace {
-    /// The workspace in this directory.
+    /// Uses the workspace in this directory.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The working directory.
+    /// Returns the working directory.
     pub fn work(&self) -> PathBuf {
         self.root.join("work")
     }
@@ -152,17 +152,17 @@ impl Workspace {
         self.root.join("tmp")
     }
 
-    /// Copies of the files in the agents' context.
+    /// Returns the directory with copies of the files in the agents' context.
     pub fn context(&self) -> PathBuf {
         self.root.join("context")
     }
 
-    /// Copies of skills.
+    /// Returns the directory with copies of skills.
     pub fn skills(&self) -> PathBuf {
         self.root.join("skills")
     }
 
-    /// A file directly in the directory, as `agent.json`.
+    /// Returns a file directly in the directory, such as `agent.json`.
     pub fn file(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
@@ -170,22 +170,22 @@ impl Workspace {
     /// Reads the record that was written when the agent was created.
     ///
     /// # Errors
-    /// `Missing` if nothing was, `Storage` if it cannot be read, `Config` if its manifest is of another version.
+    /// `Missing` if it does not exist, `Storage` if it cannot be read, `Config` if its manifest has another version.
     pub fn agent(&self) -> Result<AgentFile, Error> {
         let agent: AgentFile = files::read_json(&self.file("agent.json"))?;
         agent.resolved.manifest.check_version()?;
         Ok(agent)
     }
 
-    /// True if the workspace is made.
+    /// True if the workspace is prepared.
     pub fn is_prepared(&self) -> bool {
         self.file("prepared.json").is_file()
     }
 
-    /// Reads what runs here, with absolute paths.
+    /// Reads the running configuration, with absolute paths.
     ///
     /// # Errors
-    /// `Missing` if the workspace is not made, `Storage` if it cannot be read, `Config` if its manifest is of another
+    /// `Missing` if the workspace is not prepared, `Storage` if it cannot be read, `Config` if its manifest has another
     /// version.
     pub fn prepared(&self) -> Result<Prepared, Error> {
         let mut prepared: Prepared = files::read_json(&self.file("prepared.json"))?;
@@ -196,7 +196,7 @@ impl Workspace {
         Ok(prepared)
     }
 
-    /// Writes another provenance of what runs here.
+    /// Replaces the provenance of the running configuration.
     pub(crate) fn write_provenance(&self, provenance: &Provenance) -> Result<(), Error> {
         let path = self.file("prepared.json");
         let mut prepared: Prepared = files::read_json(&path)?;
@@ -204,10 +204,10 @@ impl Workspace {
         files::write_json(&path, &prepared, Sync::Disk)
     }
 
-    /// Reads the status of the agent, as its operator wrote it last.
+    /// Reads the status of the agent, as last written by its operator.
     ///
     /// # Errors
-    /// `Missing` if nothing was written, `Storage` if it cannot be read or holds a word that is unknown.
+    /// `Missing` if it does not exist, `Storage` if it cannot be read or is invalid.
     pub fn status(&self) -> Result<StatusFile, Error> {
         files::read_json(&self.file("status.json"))
     }
@@ -220,10 +220,10 @@ impl Workspace {
         Lock::take(&self.file("host.lock"))
     }
 
-    /// True if a process runs its agent now.
+    /// True if a process is running its agent.
     ///
     /// # Errors
-    /// `Storage` if that cannot be found out.
+    /// `Storage` if that cannot be determined.
     pub fn is_hosted(&self) -> Result<bool, Error> {
         Lock::is_held(&self.file("host.lock"))
     }
@@ -236,8 +236,8 @@ impl Workspace {
         files::read_json_if_any(&self.file("start.json"))
     }
 
-    /// Records the end of a start. The process of the agent calls it right before it exits, after a request or a
-    /// failed start.
+    /// Records the end of a start. The process of the agent calls it just before it exits, after a request or a failed
+    /// start.
     ///
     /// # Errors
     /// `Invalid` if the status is neither `stopped` nor `failed`, `Storage` if it cannot be written.
@@ -255,7 +255,7 @@ impl Workspace {
         )
     }
 
-    /// Returns how the last start ended, if its process recorded it: a killed one did not.
+    /// Returns how the last start ended, if its process recorded it; a killed process did not.
     pub fn last_end(&self) -> Option<Status> {
         self.end_of(self.last_start().ok().flatten()?.start)
     }

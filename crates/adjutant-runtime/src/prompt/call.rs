@@ -1,4 +1,4 @@
-//! A call of another agent: performed once however often it is requested, with or without a waiting caller.
+//! A call of another agent: it runs once even if it is requested several times, with or without a waiting caller.
 
 use std::{
     collections::BTreeMap,
@@ -20,14 +20,14 @@ use crate::error::{Error, ErrorKind};
 /// The maximum number of active calls.
 const MAX_CALLS: usize = 192;
 
-/// The active calls, by their sessions, and their results.
+/// The active calls and their results, by session.
 #[derive(Default)]
 pub(crate) struct Calls(Mutex<BTreeMap<Arc<str>, Ended>>);
 
 type Ended = watch::Receiver<Option<Result<PromptReply, Error>>>;
 
 impl LocalPrompter {
-    /// Performs a call, or waits for the active or ended one of this session.
+    /// Runs a call, or waits for the active or finished one of this session.
     ///
     /// Cancel: the call continues.
     pub(super) async fn answer(
@@ -51,7 +51,7 @@ impl LocalPrompter {
         ended.ok().flatten().unwrap_or_else(|| Err(told::stopped()))
     }
 
-    /// Refuses a call that came by here already, or from too far.
+    /// Refuses a call whose path already contains this agent, or is too long.
     fn admit(&self, path: &[Arc<str>]) -> Result<(), Error> {
         let refuse = |why: String| Err(Error::new(ErrorKind::Invalid, why));
         let own = &self.asked().name;
@@ -78,7 +78,7 @@ impl LocalPrompter {
         Ok(())
     }
 
-    /// The active call in a session. It is started if the session has no active call.
+    /// Returns the active call of a session, and starts it if there is none.
     fn live(
         &self,
         session: &Arc<str>,
@@ -132,9 +132,9 @@ impl LocalPrompter {
                 return Ok(reply);
             }
             match self.sit(session) {
-                // It is continued elsewhere: by the client that answered its pause, or by this program after a crash.
+                // Another process continues it: the client that answered its pause, or this program after a crash.
                 Err(error) if error.kind() == ErrorKind::Conflict => {
-                    // The sender is held by the prompter.
+                    // Cannot fail, because the prompter holds the sender.
                     let _changed = runs.changed().await;
                 }
                 Ok(_) if self.is_left(session) => return Err(left_behind(session)),
@@ -153,7 +153,7 @@ impl LocalPrompter {
             }
             None => lead.called(&request.prompt, call, time)?,
             Some(_) => match lead.resume(Vec::new(), None).await {
-                // Its other driver had ended before its session was taken here.
+                // The other process had finished before its session was acquired here.
                 Err(error) if error.kind() == ErrorKind::Conflict => {
                     return self.ended(&log, session).await?.ok_or(error);
                 }
@@ -173,7 +173,7 @@ impl LocalPrompter {
             .and_then(|run| self.reply(session, &run)))
     }
 
-    /// Returns what the log of a call holds, if it ever began.
+    /// Reads the run from the log of a call, if it has started.
     async fn read(&self, log: &LogId) -> Result<Option<Run>, Error> {
         match self.asked().sessions.transcript(log, Seq(u64::MAX)).await {
             Ok(run) => Ok(Some(run).filter(|run| run.run().0 > 0)),
@@ -182,7 +182,7 @@ impl LocalPrompter {
         }
     }
 
-    /// Returns the result of a run, or its pauses; `None` if it must continue. The conversation stays here.
+    /// Returns the result of a run, or its pauses; `None` if it must continue. The conversation is not included.
     fn reply(&self, session: &Arc<str>, run: &Run) -> Option<PromptReply> {
         let name = &self.asked().name;
         let who = Identity::root("".into(), "", Arc::clone(name));
@@ -200,13 +200,13 @@ impl LocalPrompter {
     }
 }
 
-/// True if a conversation began with a call of another agent.
+/// True if a conversation started with a call of another agent.
 fn is_call(run: &Run) -> bool {
     let first = run.history().iter().next().map(|stored| &stored.entry);
     matches!(first, Some(Entry::User(message)) if matches!(message.origin, Origin::Peer { .. }))
 }
 
-/// An active call, until this is dropped.
+/// An active call; removed on drop.
 struct CallPlace {
     prompter: LocalPrompter,
     session: Arc<str>,

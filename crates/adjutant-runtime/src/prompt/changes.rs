@@ -1,4 +1,4 @@
-//! The file changes in a session, and where its runs begin, for undo.
+//! The file changes in a session, and the starts of its runs, for undo.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use futures_util::StreamExt;
 /// The tool whose file changes are not recorded.
 const COMMAND: &str = "run_command";
 
-/// The file changes in a session, and where its runs begin.
+/// The file changes in a session, and the starts of its runs.
 #[derive(Debug, Default)]
 pub struct FileHistory {
     changes: Vec<(Seq, FileChange)>,
-    /// The records with which commands were begun.
+    /// The records that start commands.
     commands: Vec<Seq>,
-    /// The records that runs of the first agent begin with.
+    /// The records that start runs of the first agent.
     runs: Vec<Seq>,
     first: Option<ThreadId>,
 }
@@ -55,7 +55,7 @@ impl FileHistory {
         Ok(history)
     }
 
-    /// Returns the record before the latest run that changed files and began before this one; `None` without one.
+    /// Returns the record before the latest run that changed files and started before this record; `None` without one.
     pub fn before(&self, earlier: Option<Seq>) -> Option<Seq> {
         let end = earlier.unwrap_or(Seq(u64::MAX));
         let (newest, _) = self.changes.iter().rfind(|(seq, _)| *seq <= end)?;
@@ -73,7 +73,7 @@ impl FileHistory {
         (changes(until), changes(since))
     }
 
-    /// Returns the number of commands that were begun after a record.
+    /// Returns the number of commands that were started after a record.
     pub fn commands_since(&self, at: Seq) -> usize {
         self.commands.iter().filter(|seq| **seq > at).count()
     }

@@ -1,4 +1,4 @@
-//! A session that is followed permanently: across its runs, and while none is active.
+//! Follows a session permanently: across its runs, and while none is active.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,19 +13,19 @@ use super::{EventStream, Prompter};
 /// The interval between two reads of a session without an active run.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// A session that is followed.
+/// A followed session.
 struct Following {
     prompter: Arc<dyn Prompter>,
     session: Option<Arc<str>>,
     /// The events up to the end of a run; `None` without an active run.
     events: Option<EventStream>,
-    /// The newest reported record.
+    /// The latest emitted record.
     after: u64,
 }
 
 /// Continues the events of a session after this record, when its run has ended or waits.
 ///
-/// It ends with an error alone. Cancel: nothing is lost.
+/// It only ends with an error. Cancel: nothing is lost.
 pub(crate) fn follow(
     prompter: Arc<dyn Prompter>,
     session: Option<Arc<str>>,
@@ -65,7 +65,7 @@ pub(crate) fn follow(
     }))
 }
 
-/// The events up to the next end or wait of a run of the first agent.
+/// Returns the events up to the next end or pause of a run of the first agent.
 pub(crate) fn until_end(events: EventStream) -> EventStream {
     Box::pin(stream::unfold(Some(events), |events| async move {
         let mut events = events?;
@@ -81,8 +81,8 @@ pub(crate) fn until_end(events: EventStream) -> EventStream {
     }))
 }
 
-/// The final events of a run that waits for an approval to continue: its log contains none. `newest` is the last
-/// event.
+/// Returns the final events of a run that waits for an approval to continue, which its log does not contain. `newest`
+/// is the last event.
 #[cfg(feature = "http")]
 pub(crate) fn asks(newest: &Event, pauses: Vec<Arc<Pause>>) -> Vec<Event> {
     let asked: Vec<_> = pauses
@@ -105,7 +105,7 @@ pub(crate) fn asks(newest: &Event, pauses: Vec<Arc<Pause>>) -> Vec<Event> {
     .collect()
 }
 
-/// The final event of a run without a driver, as for a closed log. `newest` is the last event.
+/// Returns the final event of a run that no process runs, as for a closed log. `newest` is the last event.
 #[cfg(feature = "http")]
 pub(crate) fn cut(newest: &Event) -> Event {
     let result = RunResult {

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use super::{EditedResult, ForkRequest, session, told};
 use crate::{Error, ErrorKind};
 
-/// Creates a session that begins like another one. Its run is not continued.
+/// Creates a session with the records of another one, without running it.
 pub(super) async fn fork(
     sessions: &Sessions,
     from: &str,
@@ -56,14 +56,14 @@ pub(super) async fn fork(
     match appended.await {
         Ok(made) => Ok(made),
         Err(error) => {
-            // Without the result it is not the requested fork. If it cannot be deleted, it is a plain fork.
+            // Without the result it is not the requested fork. If it cannot be deleted, it stays as a plain fork.
             let _ = sessions.delete(&to).await;
             Err(told::of_journal(error))
         }
     }
 }
 
-/// The record of a call's result, the newest up to a position, with another text: for a call that ended this way.
+/// Returns the latest record of a call's result up to a position, with another text; the status of the result is kept.
 async fn edit(
     sessions: &Sessions,
     from: &LogId,

@@ -1,4 +1,4 @@
-//! A summary of sessions: the state and usage of each. Of a log that has grown, only the new part is read.
+//! A cached summary of each session: its state and usage. If a log has grown, only the new part is read.
 
 use std::{
     collections::BTreeMap,
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::{SessionInfo, SessionTable, told};
 use crate::Error;
 
-/// The maximum number of records that are read for a page of sessions: the usage of a longer log is known some pages
-/// later.
+/// The maximum number of records that are read for a page of sessions: the usage of a longer log becomes known after
+/// several pages.
 pub(super) const MAX_READ: u64 = 20_000;
-/// The maximum number of sessions of which something is kept.
+/// The maximum number of cached sessions.
 const MAX_KEPT: usize = 10_000;
 
 /// The state of a session.
@@ -31,13 +31,13 @@ pub enum SessionState {
     Working,
     /// A run waits for an answer.
     Waiting,
-    /// A run has not ended, and has no driver.
+    /// A run is unfinished, and no process runs it.
     Open,
     /// Its latest run has ended.
     Done,
     /// Its latest run failed, in the part of its log that was read.
     Failed,
-    /// A run has not ended, and has no driver until that is requested.
+    /// A run is unfinished and quarantined, until a retry is requested.
     Aside,
 }
 
@@ -45,7 +45,7 @@ pub enum SessionState {
 #[derive(Debug, Default)]
 pub(crate) struct Glances {
     kept: Mutex<BTreeMap<LogId, Glance>>,
-    /// The active sessions of this program, if they are in it.
+    /// The active sessions of this process, if they run in it.
     table: Option<Arc<SessionTable>>,
 }
 
@@ -58,12 +58,12 @@ struct Glance {
     usage: Usage,
     cost: Option<NanoUsd>,
     has_failed: bool,
-    /// True if a run of the first agent has not ended: journals do not report that for a copy.
+    /// True if a run of the first agent is unfinished: journals do not report that for a copy.
     is_open: bool,
 }
 
 impl Glances {
-    /// For the sessions of this table.
+    /// Creates the cache for the sessions of this table.
     pub(crate) fn of(table: &Arc<SessionTable>) -> Self {
         Self {
             table: Some(Arc::clone(table)),
@@ -71,7 +71,7 @@ impl Glances {
         }
     }
 
-    /// Looks at a session; at most so many records are read, and taken from their number.
+    /// Summarizes a session; reads at most `most` records, and subtracts their number.
     pub(super) async fn at(
         &self,
         sessions: &Sessions,
@@ -102,7 +102,7 @@ impl Glances {
         }
         let is_known = glance.at >= info.head;
         let state = match &self.table {
-            // An approval for an interrupted run holds its log, and performs nothing.
+            // An approval for an interrupted run holds its log, and runs nothing.
             Some(table) if table.is_left(&info.log.0) => SessionState::Waiting,
             _ => state(sessions, &info, &glance).await?,
         };
@@ -173,7 +173,7 @@ async fn state(
         Some(Work::Open) => at_work,
         Some(Work::Parked { .. }) => SessionState::Waiting,
         Some(Work::Aside { .. }) => SessionState::Aside,
-        // A journal that does not know it, or something newer.
+        // The journal has no information about it, or it is newer.
         _ => match sessions.open_run(info).await.map_err(told::of_journal)? {
             None => ended,
             Some(open) if open.pauses.is_empty() => at_work,
@@ -182,7 +182,7 @@ async fn state(
     })
 }
 
-/// True if the driver of its run can still write to a log.
+/// True if a process runs the session and can still write to its log.
 pub(super) fn is_driven(info: &LogInfo) -> bool {
     match &info.work {
         Some(work) => *work == Work::Open,
@@ -191,7 +191,7 @@ pub(super) fn is_driven(info: &LogInfo) -> bool {
 }
 
 impl SessionInfo {
-    /// The data of a session without its log.
+    /// Converts the information about a session without its log.
     pub(super) fn of(info: LogInfo) -> Self {
         Self {
             name: info.log.0,

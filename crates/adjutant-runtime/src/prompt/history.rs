@@ -1,4 +1,4 @@
-//! The messages of a session, and the list of sessions: read from the log, no matter who works in it.
+//! The messages of a session, and the list of sessions, read from the log.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -19,17 +19,17 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// The number of records that are looked at for each message that is wanted, at first.
+/// The number of records that are first read for each requested message.
 const RECORDS: u64 = 8;
-/// The number of sessions that are looked at for a page of a choice of them.
+/// The maximum number of sessions that are inspected for a filtered page.
 pub(super) const MAX_LOOKED: usize = 2_000;
-/// The number of messages in one record with separate marks.
+/// The maximum number of messages in one record, for cursors.
 const WITHIN: u64 = 1 << 20;
 
-/// The latest messages of a session, or those before a mark.
+/// Returns the latest messages of a session, or the messages before a cursor.
 ///
-/// The end of the log is read, and more of it only if that has too few messages: the cost of a page does not depend
-/// on the length of the log.
+/// Reads the end of the log, and more of it only if that has too few messages: the cost of a page does not depend on
+/// the length of the log.
 pub(super) async fn messages(
     journal: &dyn Journal,
     log: &LogId,
@@ -46,7 +46,7 @@ pub(super) async fn messages(
     let Some(first) = first else {
         return Ok(MessagePage::default());
     };
-    // A mark is the number of a record, and of a message in it.
+    // A cursor is the number of a record, and of a message in it.
     let until = request.before.unwrap_or(u64::MAX);
     let last = head.min(until / WITHIN);
     let mut span = RECORDS.saturating_mul(limit as u64);
@@ -73,7 +73,7 @@ pub(super) async fn messages(
     }
 }
 
-/// The messages of the records of a range, each with its mark, from the first turn that begins in it; `None` if
+/// Returns the messages of the records in a range with their cursors, from the first turn that begins in it; `None` if
 /// earlier records are needed.
 async fn read(
     journal: &dyn Journal,
@@ -115,7 +115,7 @@ async fn read(
     Ok(has_begun.then_some(all))
 }
 
-/// The sessions, the last changed one first.
+/// Returns the sessions, the most recently changed first.
 pub(super) async fn sessions(
     sessions: &Sessions,
     glances: &Glances,
@@ -179,7 +179,7 @@ pub(super) fn of_mark(mark: &PageMark) -> String {
     format!("{}:{}", mark.updated_ms, mark.log.0)
 }
 
-/// The mark behind a session.
+/// Returns the cursor after a session.
 pub(super) fn mark_of(info: &LogInfo) -> String {
     of_mark(&PageMark {
         updated_ms: info.updated_ms,
@@ -262,7 +262,7 @@ fn of_entry(entry: &Entry, at_ms: u64, messages: &mut Vec<SessionMessage>) {
     }
 }
 
-/// A reply that only calls tools has no text, and is no message.
+/// A reply that only calls tools has no text, and is not a message.
 fn add(role: &str, text: String, at_ms: u64, messages: &mut Vec<SessionMessage>) {
     if !text.is_empty() {
         messages.push(SessionMessage {

@@ -1,4 +1,4 @@
-//! The receiver of prompts: one agent, or agents that hand the conversation over; and one run of it.
+//! The receiver of prompts: one agent, or a handoff chain; and one run of it.
 
 use std::{
     pin::Pin,
@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::{PeerCall, told};
 use crate::error::{Error, ErrorKind};
 
-/// Separates the names of agents that called one another, in the path of an agent.
+/// The separator of agents that called one another, in the path of an agent.
 pub(crate) const CALLED: &str = ">";
 
 /// The agent or agents that answer prompts.
@@ -32,12 +32,12 @@ pub enum Lead {
     HandoffChain(HandoffChain),
 }
 
-/// One run of the lead: its events, each after its record is in the log, and its result.
+/// One run of the lead: its events, each after its record is stored, and its result.
 pub(super) struct LeadRun {
     run: Kind,
     /// The result of the latest run of an agent; a handoff chain may have several.
     result: Option<Arc<RunResult>>,
-    /// The error that ended it without a last event.
+    /// The error that ended it without a final event.
     failure: Option<Error>,
 }
 
@@ -48,7 +48,7 @@ enum Kind {
 }
 
 impl Lead {
-    /// Begins a run on a prompt, with this model if one is given.
+    /// Starts a run with a prompt, optionally with this model.
     pub(super) fn prompt(
         &self,
         prompt: impl Into<Prompt>,
@@ -89,7 +89,7 @@ impl Lead {
         }))
     }
 
-    /// The same agents, where a call from agent to agent has led.
+    /// Returns the same agents with the path of a call from agent to agent.
     fn below(&self, from: &str) -> Self {
         self.each(|agent| {
             agent.identify(|who| who.path = format!("{from}{CALLED}{}", who.name).into())
@@ -118,7 +118,7 @@ impl Lead {
         }
     }
 
-    /// Begins a run that is wanted to come to an object.
+    /// Starts a run that returns an object.
     pub(super) fn object(&self, prompt: &str, output: Output<Value>) -> Result<LeadRun, Error> {
         match self {
             Lead::Agent(agent) => Lead::Agent(agent.clone().output(output)).prompt(prompt, None),
@@ -129,7 +129,7 @@ impl Lead {
         }
     }
 
-    /// Continues the waiting run, with this model if one is given.
+    /// Continues the waiting run, optionally with this model.
     pub(super) async fn resume(
         &self,
         answers: Vec<Answered>,
@@ -166,7 +166,7 @@ impl Lead {
         })
     }
 
-    /// Ends the run that a crash has cut off.
+    /// Closes an interrupted run.
     pub(super) async fn close(&self) -> Result<(), Error> {
         match self.active().await? {
             Some(agent) => agent.log().close().await.map_err(told::of_agent),
@@ -174,7 +174,7 @@ impl Lead {
         }
     }
 
-    /// True if a run of the session has not ended.
+    /// True if a run of the session is unfinished.
     pub(super) async fn is_open(&self) -> Result<bool, Error> {
         match self.active().await? {
             Some(agent) => opened(agent).await,
@@ -182,7 +182,7 @@ impl Lead {
         }
     }
 
-    /// Returns what the run of the session waits for.
+    /// Returns the open pauses of the session.
     pub(super) async fn pauses(&self) -> Result<Vec<Arc<Pause>>, Error> {
         let Some(agent) = self.active().await? else {
             return Ok(Vec::new());
@@ -201,7 +201,7 @@ impl Lead {
             Lead::Agent(agent) => opened(agent).await,
             Lead::HandoffChain(chain) => {
                 let active = chain.active().await.map_err(told::of_chain)?;
-                // Without answers it may be that a crash came between two agents, of which none has an open run.
+                // Without answers, a crash may have come between two agents, of which none has an open run.
                 match chain.agent(&active) {
                     Some(agent) => Ok(answers.is_empty() || opened(agent).await?),
                     None => Ok(true),
@@ -211,7 +211,7 @@ impl Lead {
     }
 }
 
-/// No model can be chosen for agents that hand a conversation over: each has its own.
+/// Returns the error that no model can be chosen for a handoff chain, because each agent has its own.
 fn several() -> Error {
     Error::new(
         ErrorKind::Invalid,
@@ -219,7 +219,7 @@ fn several() -> Error {
     )
 }
 
-/// True if a run of the session has not ended.
+/// True if a run of the session is unfinished.
 async fn opened(agent: &Agent) -> Result<bool, Error> {
     agent.log().open().await.map_err(told::of_agent)?;
     Ok(agent.log().has_open_run())
@@ -234,7 +234,7 @@ impl LeadRun {
         }
     }
 
-    /// Requests it to stop; the events report the end.
+    /// Requests a stop; the events report the end.
     pub(super) fn stop(&self, by: CancelBy) {
         match &self.run {
             Kind::Agent(running) => running.stopper().stop(by),
@@ -242,14 +242,14 @@ impl LeadRun {
                 if let Some(running) = chain.running() {
                     running.stopper().stop(by);
                 }
-                // The next agent of the chain does not begin.
+                // The next agent of the chain is not started.
                 chain.cancel();
             }
             Kind::Ended => {}
         }
     }
 
-    /// Leaves it as a crash would: nothing is closed, and it can be resumed.
+    /// Abandons the run like a crash: nothing is closed, and it can be resumed.
     pub(super) fn leave(self) {
         match self.run {
             Kind::Agent(running) => running.detach().abort(),
@@ -272,7 +272,7 @@ impl LeadRun {
         }
     }
 
-    /// The next event; `None` after the last one.
+    /// Polls the next event; `None` after the last one.
     pub(super) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         let next = match &mut self.run {
             Kind::Agent(running) => Pin::new(&mut **running).poll_next(cx),
@@ -287,7 +287,7 @@ impl LeadRun {
         next
     }
 
-    /// Returns the result of the run; an error if it ended before it began, or without an end in its log.
+    /// Returns the result of the run; an error if it ended before it started, or without an end in its log.
     pub(super) fn ended(&self) -> Result<Arc<RunResult>, Error> {
         match (&self.failure, &self.result) {
             (Some(error), _) => Err(error.clone()),
@@ -313,8 +313,8 @@ impl LeadRun {
         }
     }
 
-    /// Ends the run. Its last event contains the failure; an error here means that it never started, or that its log
-    /// is lost.
+    /// Ends the run. Its last event contains the failure; an error here means that it never started, or that its log is
+    /// lost.
     fn end(&mut self) {
         self.failure = match std::mem::replace(&mut self.run, Kind::Ended) {
             Kind::Agent(running) => running

@@ -1,4 +1,4 @@
-//! A session beside its prompts: what is said to its run, who follows it, what becomes of it.
+//! Operations on sessions other than prompts: control messages, followers, forks and inspections.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use super::{
 use crate::error::{Error, ErrorKind};
 
 impl LocalPrompter {
-    /// The answers, where an approval for the rest of a run of what a rule asks is a new rule: for exactly this, and
-    /// not for all that the tool can do. What no rule says is approved once.
+    /// Converts lasting approvals. If a rule requires the approval, a new rule for exactly this call is added. A call
+    /// that no rule can describe is approved once.
     pub(super) async fn ruled(
         &self,
         lead: &Lead,
@@ -55,7 +55,7 @@ impl LocalPrompter {
                 let added = rules.agree(&spec, &args, (&pause.ask, Lasting::Call));
                 let added =
                     added.map_err(|error| Error::new(ErrorKind::Full, error.to_string()))?;
-                // It lasts before the call runs.
+                // Stored before the call runs.
                 self.asked()
                     .kept_rules
                     .as_ref()
@@ -66,7 +66,7 @@ impl LocalPrompter {
         Ok(answers)
     }
 
-    /// Boxed, as all that runs an agent.
+    /// Boxed, like all methods that run an agent.
     pub(super) fn hear(
         &self,
         session: Arc<str>,
@@ -135,7 +135,7 @@ impl LocalPrompter {
         })
     }
 
-    /// Ends the run of a session that waits.
+    /// Ends the waiting run of a session.
     async fn end_waiting(&self, session: &Arc<str>, log: &LogId) -> Result<(), Error> {
         let waits = self
             .asked()
@@ -212,7 +212,7 @@ impl LocalPrompter {
         request: &ForkRequest,
     ) -> Result<SessionInfo, Error> {
         let asked = self.asked();
-        // That there is no such model is a fault of the request.
+        // An unknown model is an error of the request.
         let unknown = |error: Error| Error::new(ErrorKind::Invalid, error.message()).behind(error);
         let model = request
             .model
@@ -236,18 +236,18 @@ impl LocalPrompter {
         if request.goes_on()
             && let Err(error) = self.gone_on(&made.log, request, model).await
         {
-            // What was wanted of it cannot be; what cannot be deleted is a plain fork.
+            // The fork could not be changed as requested, so it is deleted; if that fails, it stays as a plain fork.
             let _ = self.deleted(&made.log.0).await;
             return Err(error);
         }
-        // Whether its run has ended is known from its records alone.
+        // Only its records show if its run has ended.
         asked
             .glances
             .at(&asked.sessions, made, &mut u64::MAX.clone())
             .await
     }
 
-    /// Goes on with the run of a fork, or begins one; nobody waits for it.
+    /// Continues the run of a fork, or starts one, without a waiting client.
     fn gone_on<'a>(
         &'a self,
         log: &'a LogId,
@@ -286,7 +286,7 @@ impl LocalPrompter {
         })
     }
 
-    /// What a look tells that only the agent knows: what today's requests are made with otherwise, and its tools.
+    /// Adds the parts of an inspection that only the agent knows: the differences of current requests, and its tools.
     pub(super) fn looked<'a>(
         &'a self,
         name: &'a Arc<str>,
@@ -305,7 +305,8 @@ impl LocalPrompter {
             if let (Look::Run | Look::Heard { .. }, Some(told)) = (look, told.as_object_mut())
                 && !asked.table.is_at_work(name)
             {
-                // No worker comes by itself: what is posted waits for the next run, and what was cut off for a word.
+                // There are no workers: messages in the inbox wait for the next run, and an interrupted run for an
+                // approval.
                 told.remove("due");
             }
             if !matches!(look, Look::Explain | Look::Request { .. }) {
@@ -356,7 +357,7 @@ impl LocalPrompter {
     }
 }
 
-/// The record that events are told behind: that is there, or the newest one.
+/// Returns the record after which events are emitted: the given one, which must exist, or the latest one.
 pub(super) fn after(info: &LogInfo, after: Option<u64>) -> Result<Seq, Error> {
     let after = after.map_or(info.head, Seq);
     if after > info.head {

@@ -1,4 +1,4 @@
-//! The prompt API in this process, over a given agent or an engine: it validates, takes the session, and runs.
+//! The prompt API in this process, for an agent or an engine: validates requests, acquires the session, and runs.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -29,39 +29,39 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The session of prompts that name none, for an agent that is not from a manifest.
+/// The default session of an agent without a manifest.
 const DEFAULT_SESSION: &str = "main";
-/// The number of automatic continuations of a run after crashes of its program.
+/// The maximum number of automatic resumes of a run after crashes of its program.
 const MAX_RESUMED: u32 = 3;
 
-/// A prompter for agents in this process. Cheap to clone; clones share the sessions.
+/// The prompt API for agents in this process. Cheap to clone; clones share the sessions.
 ///
-/// A session has one active run at a time, and a second prompt is refused immediately; runs of different sessions do
-/// not wait for one another.
+/// A session has at most one active run, and a second prompt is refused immediately. Runs of different sessions are
+/// independent.
 #[derive(Clone)]
 pub struct LocalPrompter(Arc<Asked>);
 
 /// The receivers of requests: the lead of each session, and the model for objects.
 pub(crate) struct Asked {
-    /// The lead of a session, which is created if it does not exist. Its name has been checked.
+    /// Returns the lead of a session, which is created if it does not exist. The name has been checked.
     pub(crate) lead: Box<LeadOf>,
-    /// Lets go of the lead of a session, wherever else it is kept.
+    /// Drops other handles of the lead of a session.
     pub(crate) forget: Box<dyn Fn(&str) + Send + Sync>,
     pub(crate) model: Arc<dyn Model>,
     /// Finds the model with a name, for a fork that continues with another one.
     pub(crate) models: Box<ModelOf>,
-    /// The options for asking the model for objects.
+    /// The request options for objects.
     pub(crate) options: Options,
     pub(crate) sessions: Sessions,
-    /// Set if its store supports due work.
+    /// Set if the store has a work queue.
     pub(crate) due: Option<Arc<dyn DueWork>>,
-    /// The known states of sessions.
+    /// The cached summaries of sessions.
     pub(crate) glances: Glances,
     /// The session of prompts that name none.
     pub(crate) default_session: Arc<str>,
     /// The rules of the agents that have some.
     pub(crate) rules: BTreeMap<Arc<str>, Rules>,
-    /// The storage of rules that a person adds, if the agent is kept.
+    /// The storage of permanent rules, if the agent is stored.
     pub(crate) kept_rules: Option<KeptRules>,
     /// The name by which other agents call it.
     pub(crate) name: Arc<str>,
@@ -69,7 +69,7 @@ pub(crate) struct Asked {
     pub(crate) lasts: bool,
     /// The active calls of other agents.
     pub(crate) calls: Calls,
-    /// The table of who works in which session now.
+    /// The active sessions.
     pub(crate) table: Arc<SessionTable>,
 }
 
@@ -77,7 +77,7 @@ type LeadOf = dyn Fn(&str) -> Result<Lead, Error> + Send + Sync;
 type ModelOf = dyn Fn(&str) -> Result<Arc<dyn Model>, Error> + Send + Sync;
 
 impl LocalPrompter {
-    /// Returns a prompter for one agent: each session is a log of this journal, and objects are requested from this
+    /// Creates a prompter for one agent: each session is a log of this journal, and objects are requested from this
     /// model.
     pub fn new(agent: Agent, model: Arc<dyn Model>, journal: Arc<dyn Journal>) -> Self {
         let agent = agent
@@ -121,12 +121,12 @@ impl LocalPrompter {
         &self.0
     }
 
-    /// Returns the number of active runs, now and at each change.
+    /// Returns the number of active runs, as a watch.
     pub(crate) fn runs(&self) -> watch::Receiver<usize> {
         self.0.table.runs()
     }
 
-    /// Sets the observer of runs that start and end.
+    /// Sets the observer of starting and ending runs.
     pub(crate) fn observe(&self, observer: Observer) {
         self.0.table.observe(observer);
     }
@@ -139,7 +139,7 @@ impl LocalPrompter {
     pub(crate) fn go_on(&self, workspace: &Workspace, on_restart: OnRestart) -> Result<(), Error> {
         let left = self.0.table.open().keep(workspace)?;
         for (session, resumed) in left {
-            // A run that brings its program down is not begun for ever.
+            // A run that repeatedly crashes its program is not resumed forever.
             let cancels = match on_restart {
                 OnRestart::Resume if resumed < MAX_RESUMED => false,
                 OnRestart::Resume | OnRestart::Ask => {
@@ -153,7 +153,7 @@ impl LocalPrompter {
                 }
                 OnRestart::Cancel => true,
             };
-            // Its place is taken before any prompt.
+            // The session is acquired before any prompt.
             let sat = self.sit(&session);
             if sat.is_ok() {
                 self.0.table.open().take_up(&session);
@@ -166,7 +166,7 @@ impl LocalPrompter {
                 };
                 match ended {
                     Ok(()) => {}
-                    // It had ended, and that was not noted.
+                    // The run had ended, but that was not recorded.
                     Err(error) if error.kind() == ErrorKind::Conflict => {
                         prompter.0.table.open().set(&session, None)
                     }
@@ -180,7 +180,7 @@ impl LocalPrompter {
         Ok(())
     }
 
-    /// No approval is needed for a run that had ended, if that was not recorded before the crash.
+    /// Requires no approval for a run that had ended, if that was not recorded before the crash.
     async fn look_again(&self, session: &Arc<str>) -> Result<(), Error> {
         let table = &self.0.table;
         let _looking = table.looking.lock().await;
@@ -195,7 +195,7 @@ impl LocalPrompter {
         Ok(())
     }
 
-    /// Continues an interrupted run to its end; or ends it.
+    /// Continues an interrupted run to its end, or cancels it.
     async fn again(
         &self,
         session: &Arc<str>,
@@ -210,7 +210,7 @@ impl LocalPrompter {
                 .inspect_err(|error| slot.end(Err(error.clone())))?;
             let mut open = self.0.table.open();
             match open.get(session).filter(|_| !pauses.is_empty()) {
-                // It had begun to wait, and that was not noted.
+                // The run was waiting, but that was not recorded.
                 Some(run) => open.wait(session, run.since_ms),
                 None => open.set(session, None),
             }
@@ -232,15 +232,15 @@ impl LocalPrompter {
         self.0.table.is_left(session)
     }
 
-    /// Accepts no more prompts, requests every run to stop, and waits until they have; runs that are still active
-    /// after this time are abandoned: their streams end with `Closed`. Calling it again waits again.
+    /// Refuses further prompts, requests every run to stop, and waits until they have stopped. Runs that are still
+    /// active after the grace period are abandoned: their streams end with `Closed`. Calling it again waits again.
     ///
     /// Cancel: prompts are refused immediately; active runs continue to stop.
     pub async fn close(&self, grace: Duration) {
         self.0.table.close(grace).await;
     }
 
-    /// The session that is meant.
+    /// Returns the name of the session; the default one if none is given.
     pub(crate) fn session_of(&self, name: Option<&Arc<str>>) -> Arc<str> {
         name.unwrap_or(&self.0.default_session).clone()
     }
@@ -282,7 +282,7 @@ impl LocalPrompter {
         RunStream::begin(run, slot, timeout).await
     }
 
-    /// The object that the agent of a session comes to.
+    /// Returns the object from the agent of a session.
     async fn object_in(&self, session: &Arc<str>, request: ObjectRequest) -> Result<Value, Error> {
         let prompt = Arc::clone(&request.prompt);
         let output = object::output(request)?;
@@ -293,7 +293,7 @@ impl LocalPrompter {
         object::of_result(&RunStream::begin(run, slot, None).await?.finish().await?)
     }
 
-    /// Takes a session for a new run.
+    /// Acquires a session for a new run.
     fn sit_anew(&self, session: &Arc<str>) -> Result<(SessionSlot, Lead), Error> {
         if self.is_left(session) {
             Err(left_behind(session))
@@ -319,7 +319,7 @@ impl LocalPrompter {
         }
         let lead = table.lead(session, |name| (self.0.lead)(name))?;
         let pauses = match lead.pauses().await {
-            // With a full disk, reading is still possible.
+            // On a full disk, reading is still possible.
             Err(error) if error.kind() == ErrorKind::Storage => {
                 let run = self
                     .0
@@ -354,8 +354,8 @@ impl LocalPrompter {
     }
 }
 
-/// Boxed futures, for all methods that run an agent. The compiler looks once whether all that a run is made of can be
-/// sent; in futures of the trait, whose lifetimes have bounds, it would do so again in each.
+/// Boxed futures for all methods that run an agent. The compiler then checks once whether a run is `Send`; in futures
+/// of the trait, whose lifetimes have bounds, it would check again in each.
 impl LocalPrompter {
     fn prompted(&self, request: PromptRequest) -> BoxFuture<'_, Result<PromptReply, Error>> {
         Box::pin(async move {
@@ -380,7 +380,7 @@ impl LocalPrompter {
         })
     }
 
-    /// An answered run continues without its client.
+    /// A run that was answered continues without its client.
     fn resumed(&self, request: ResumeRequest) -> BoxFuture<'_, Result<EventStream, Error>> {
         let prompter = self.clone();
         let begun =
@@ -494,7 +494,7 @@ impl Prompter for LocalPrompter {
         for (session, _) in &sessions {
             match self.waiting(session).await {
                 Ok(waiting) => page.pauses.extend(waiting),
-                // It continues in the meantime.
+                // It was continued in the meantime.
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 Err(error) => return Err(error),
             }
@@ -562,7 +562,7 @@ impl Prompter for LocalPrompter {
     }
 }
 
-/// The question about an interrupted run.
+/// Returns the question about an interrupted run.
 pub(super) fn left(session: &str) -> Pause {
     let ask = Ask::approval("a crash has cut off the run; may it go on?");
     Pause::of_run(
@@ -572,7 +572,7 @@ pub(super) fn left(session: &str) -> Pause {
     )
 }
 
-/// Reads the answer: whether it continues, or is cancelled.
+/// Returns whether an answer continues the run; otherwise it is cancelled.
 fn goes_on(session: &str, answers: &[Answered]) -> Result<bool, Error> {
     let pause = left(session);
     resuming::fit(&[Arc::new(pause.clone())], &[], answers)?;
@@ -596,7 +596,7 @@ fn goes_on(session: &str, answers: &[Answered]) -> Result<bool, Error> {
     }
 }
 
-/// The session is blocked until the continuation of its run is decided.
+/// Returns the error that the session is blocked until the continuation of its run is decided.
 pub(super) fn left_behind(session: &str) -> Error {
     let message = format!(
         "a crash has cut off the run of the session {session:?}; hint: approve or deny first that it goes on"

@@ -1,4 +1,4 @@
-//! Looks into sessions: the data in their logs, independent of their drivers.
+//! Inspects sessions by their logs, independent of the processes that run them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,50 +12,50 @@ use serde_json::{Value, json};
 use super::{Glances, MAX_HEARD, glance::is_driven, session, shown_request, told};
 use crate::{Error, ErrorKind};
 
-/// The maximum number of sessions in the list of workers, and of those examined for it.
+/// The maximum number of sessions in the list of workers, and of inspected sessions for it.
 const MAX_TOLD: usize = 100;
 const MAX_LOOKED: usize = 10_000;
-/// The number of records at the end of a log in which the beginning of a run is looked for first.
+/// The number of records at the end of a log that are first searched for the start of a run.
 const TAIL: u64 = 256;
 
-/// A look into a session.
+/// An inspection of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Look {
     /// Its ancestors and its forks.
     Tree,
-    /// The difference to another session.
+    /// The differences to another session.
     Diff {
         /// The other session.
         with: Arc<str>,
     },
-    /// The calls that a resume would repeat, and the changed inputs of today's requests.
+    /// The calls that a resume would repeat, and the differences of current requests.
     Explain,
     /// The request of the turn that a record belongs to.
     Request {
         /// The record.
         seq: u64,
     },
-    /// The composition of its requests, in tokens.
+    /// The tokens of its requests by category.
     Context {
-        /// Only requests behind this record.
+        /// Only requests after this record.
         after: u64,
-        /// The number of requests, 1 to 1,000; 50 without it.
+        /// The number of requests, 1 to 1,000; 50 by default.
         limit: Option<u32>,
     },
     /// Its state, and the start of its latest run.
     Run,
-    /// The same, and the processed messages of clients.
+    /// The same, with the processed messages of clients.
     Heard {
         /// The clients' ids, at most [`MAX_HEARD`](super::MAX_HEARD).
         messages: Vec<Arc<str>>,
     },
-    /// The due sessions of the store, and the workers; without a session.
+    /// The queued sessions of the store, and the workers; without a session.
     Fleet,
 }
 
 impl Look {
-    /// The route of this look, and its query.
+    /// Returns the route of this inspection, and its query.
     pub(crate) fn asked(&self) -> (&'static str, Vec<(&'static str, String)>) {
         match self {
             Self::Tree => ("/tree", Vec::new()),
@@ -79,7 +79,7 @@ impl Look {
     }
 }
 
-/// Looks into a session of a journal.
+/// Inspects a session of a journal.
 pub(super) async fn look(
     sessions: &Sessions,
     glances: &Glances,
@@ -111,7 +111,7 @@ pub(super) async fn look(
             };
             let is_due = match &info.work {
                 Some(_) => info.due_ms == Some(0),
-                // A post to a session without records waits for a run.
+                // A message in the inbox of a session without records waits for a run.
                 None if info.head == Seq(0) => !sessions
                     .journal()
                     .posted(&log, PostNo::default())
@@ -153,7 +153,7 @@ pub(super) async fn look(
     })
 }
 
-/// The record that the latest run of the first agent began with. The log is read back to it and no further.
+/// Returns the record that started the latest run of the first agent. The log is read backwards up to it.
 async fn began(sessions: &Sessions, info: &LogInfo) -> Result<Option<Seq>, Error> {
     let journal = sessions.journal();
     let first = journal
@@ -183,7 +183,7 @@ async fn began(sessions: &Sessions, info: &LogInfo) -> Result<Option<Seq>, Error
     }
 }
 
-/// The messages of these that the log contains as processed, each with the record at the start of its run.
+/// Returns the processed messages among these, each with the record at the start of its run.
 async fn heard(
     sessions: &Sessions,
     info: &LogInfo,
@@ -195,7 +195,7 @@ async fn heard(
             format!("{MAX_HEARD} messages at most are looked for"),
         ));
     }
-    // For the first agent: the open run, or the newest, and the messages before its start.
+    // For the first agent: the open run or the latest one, and the messages before its start.
     let (mut heard, mut first, mut began, mut is_open) = (BTreeMap::new(), None, Seq(0), false);
     let mut early = Vec::new();
     let mut records = sessions.journal().read(&info.log, Seq(0));
@@ -224,7 +224,7 @@ async fn heard(
     Ok(heard)
 }
 
-/// The client's id of a message.
+/// Returns the client's ids of a message.
 fn named(entry: &Entry) -> impl Iterator<Item = Arc<str>> {
     let ids = match entry {
         Entry::User(message) => message.ids.clone(),
@@ -233,7 +233,7 @@ fn named(entry: &Entry) -> impl Iterator<Item = Arc<str>> {
     ids.into_iter()
 }
 
-/// Adds their declarations to the tools of a request, if they are unchanged today.
+/// Adds their descriptions and schemas to the tools of a request, if the tools are unchanged.
 pub(super) fn declare(told: &mut Value, request: &Request, now: &Config) {
     for tool in told
         .get_mut("tools")
@@ -269,7 +269,7 @@ async fn again(sessions: &Sessions, log: &LogId) -> Result<Vec<Value>, Error> {
     Ok(again.iter().map(one).collect())
 }
 
-/// The work of a journal in numbers, and the sessions that are active, waiting, or without a driver.
+/// Returns the numbers of a journal's work queue, and the sessions that are active, waiting, or unfinished.
 async fn fleet(due: &dyn DueWork) -> Result<Value, Error> {
     let told = due.backlog().await.map_err(told::of_journal)?;
     let (mut shown, mut query, mut looked) = (

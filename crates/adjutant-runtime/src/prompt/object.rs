@@ -1,4 +1,4 @@
-//! An object that matches a schema: the result of an agent in a session, or a single model request.
+//! Objects that match a schema: the result of an agent in a session, or of a single model request.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::{ObjectRequest, told};
 use crate::{Error, ErrorKind};
 
-/// The name of an object, unless a request sets another.
+/// The default name of an object.
 const NAME: &str = "answer";
 
-/// Calls the model.
+/// Sends a model request.
 pub(super) async fn object(
     model: &dyn Model,
     options: Options,
@@ -34,7 +34,7 @@ pub(super) async fn object(
         .map_err(told::of_object)
 }
 
-/// The object as a run is wanted to come to it.
+/// Returns the output settings of a run.
 pub(super) fn output(request: ObjectRequest) -> Result<Output<Value>, Error> {
     let format = format(
         request.schema,
@@ -44,7 +44,7 @@ pub(super) fn output(request: ObjectRequest) -> Result<Output<Value>, Error> {
     Output::of(format).map_err(told::of_agent)
 }
 
-/// The object that a run has come to.
+/// Returns the object from a run.
 pub(super) fn of_result(result: &Arc<RunResult>) -> Result<Value, Error> {
     told::of_outcome(&result.outcome)?;
     if let Some(object) = &result.output {

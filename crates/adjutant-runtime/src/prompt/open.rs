@@ -1,4 +1,4 @@
-//! The open runs: active, or waiting for an answer. They are stored in a file, which outlives the program.
+//! The unfinished runs: active, or waiting for an answer. They are stored in a file, which outlives the program.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,28 +10,28 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The file of a workspace that names the runs that have not ended. It goes where their sessions go.
+/// The file of a workspace with the unfinished runs, next to their sessions.
 const FILE: &str = "state/open.json";
 
-/// The runs that have not ended, by their sessions.
+/// The unfinished runs by session.
 #[derive(Debug, Default)]
 pub(super) struct OpenRuns {
     runs: BTreeMap<Arc<str>, OpenRun>,
     workspace: Option<Workspace>,
 }
 
-/// A run that has not ended.
+/// An unfinished run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OpenRun {
     /// The time of its last change, in milliseconds since 1970-01-01 UTC.
     pub(super) since_ms: u64,
     pub(super) state: OpenState,
-    /// The number of continuations after crashes.
+    /// The number of resumes after crashes.
     #[serde(default)]
     pub(super) resumed: u32,
 }
 
-/// The state of a run that has not ended.
+/// The state of an unfinished run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OpenState {
@@ -43,7 +43,7 @@ pub(super) enum OpenState {
 }
 
 impl OpenRuns {
-    /// From now on, stores them in a file, and returns the runs that were interrupted when the previous program ended,
+    /// From now on, stores the runs in a file. Returns the runs that were interrupted when the previous program ended,
     /// with the number of earlier interruptions.
     pub(super) fn keep(&mut self, workspace: &Workspace) -> Result<Vec<(Arc<str>, u32)>, Error> {
         let kept = read(workspace)?;
@@ -70,7 +70,7 @@ impl OpenRuns {
         self.runs.get(session).copied()
     }
 
-    /// Returns the sessions whose runs wait, after this one, and since when.
+    /// Returns the waiting sessions after this one, with the times since when they wait.
     pub(super) fn waiting(&self, after: Option<&str>) -> impl Iterator<Item = (Arc<str>, u64)> {
         let waits = self
             .runs
@@ -79,7 +79,7 @@ impl OpenRuns {
         waits.map(|(session, run)| (Arc::clone(session), run.since_ms))
     }
 
-    /// A run of the session is active, for the first time or again.
+    /// Records that a run of the session is active.
     pub(super) fn work(&mut self, session: &Arc<str>, since_ms: u64) {
         let resumed = self.get(session).map_or(0, |run| {
             run.resumed + u32::from(run.state == OpenState::Left)
@@ -94,7 +94,7 @@ impl OpenRuns {
         );
     }
 
-    /// The interrupted run of the session is handled: no approval is needed.
+    /// Records that the interrupted run of the session was continued: no approval is needed.
     pub(super) fn take_up(&mut self, session: &Arc<str>) {
         let run = self.get(session).filter(|run| run.state == OpenState::Left);
         if let Some(run) = run {
@@ -110,7 +110,7 @@ impl OpenRuns {
         }
     }
 
-    /// The run of the session was not handled: its continuation is undecided.
+    /// Records that the run of the session was not continued: its continuation is undecided.
     pub(super) fn leave(&mut self, session: &Arc<str>) {
         if let Some(run) = self.get(session) {
             self.set(
@@ -123,7 +123,7 @@ impl OpenRuns {
         }
     }
 
-    /// The run of the session waits.
+    /// Records that the run of the session waits.
     pub(super) fn wait(&mut self, session: &Arc<str>, since_ms: u64) {
         self.set(
             session,
@@ -135,7 +135,7 @@ impl OpenRuns {
         );
     }
 
-    /// The state of the session's run, or its end.
+    /// Sets the state of the session's run; `None` at its end.
     pub(super) fn set(&mut self, session: &Arc<str>, run: Option<OpenRun>) {
         let before = match run {
             Some(run) => self.runs.insert(Arc::clone(session), run),
@@ -147,7 +147,7 @@ impl OpenRuns {
         let Some(file) = self.workspace.as_ref().map(|it| it.file(FILE)) else {
             return;
         };
-        // A run continues if the write fails: after a crash it is closed by the next prompt.
+        // The run continues if the write fails; after a crash, the next prompt closes it.
         if let Err(error) = files::write_json(&file, &self.runs, Sync::Program) {
             tracing::warn!(%error, "the runs that are open were not written");
         }
@@ -161,10 +161,10 @@ impl OpenRun {
     }
 }
 
-/// Returns the sessions of an agent whose runs wait for an answer, as its process wrote them down last.
+/// Returns the sessions of an agent whose runs wait for an answer, as last recorded by its process.
 ///
 /// # Errors
-/// `Storage` if that cannot be read.
+/// `Storage` if the file cannot be read.
 pub fn waiting_sessions(workspace: &Workspace) -> Result<Vec<Arc<str>>, Error> {
     Ok(read(workspace)?
         .into_iter()

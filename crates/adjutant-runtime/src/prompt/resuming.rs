@@ -1,5 +1,5 @@
-//! Answers of clients: their formats, and whether they match open pauses. A misspelled field could be the one with
-//! the digest.
+//! Parses the answers of clients, and checks that they match open pauses. Unknown fields are refused, because a
+//! misspelled field could be the one with the digest.
 
 use adjutant_agent::{Answered, Digest, Pause, PauseId};
 use adjutant_tool::Answer;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::ResumeRequest;
 use crate::{Error, ErrorKind};
 
-/// The answers that there are, each with the fields that it may have.
+/// The kinds of answers, each with its fields.
 const ANSWERS: [(&str, &[&str]); 7] = [
     ("approve", &["args", "for_run"]),
     ("deny", &["reason"]),
@@ -21,7 +21,7 @@ const ANSWERS: [(&str, &[&str]); 7] = [
     ("expired", &[]),
 ];
 
-/// A request as it comes: answers, or one of them.
+/// The body of a request: several answers, or one.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Given {
@@ -46,7 +46,7 @@ struct GivenAnswer {
     shown: Option<Digest>,
 }
 
-/// An answer without a field that is not its own.
+/// An answer without unknown fields.
 #[derive(Deserialize)]
 #[serde(try_from = "Value")]
 struct GivenValue(Answer);
@@ -54,8 +54,8 @@ struct GivenValue(Answer);
 /// Checks that these are answers to a run's pauses; `posted` are the unprocessed ones.
 ///
 /// # Errors
-/// `Invalid` if one has not the form that its question wants, or if one pause is answered twice; `Conflict` if it is
-/// for something that does not wait, or waits otherwise by now, or was answered otherwise.
+/// `Invalid` if an answer does not match its question, or if one pause is answered twice; `Conflict` if its pause no
+/// longer waits, has changed, or has a different answer.
 pub(super) fn fit(
     pauses: &[Arc<Pause>],
     posted: &[Answered],
@@ -93,7 +93,7 @@ pub(super) fn fit(
     Ok(())
 }
 
-/// The posted answer that will be processed for a pause: the first match for its current state.
+/// Returns the unprocessed answer that will be used for a pause: the first one that matches its current state.
 pub(super) fn heard<'a>(posted: &'a [Answered], pause: &Pause) -> Option<&'a Answered> {
     posted.iter().find(|it| {
         it.pause == pause.id
@@ -102,7 +102,7 @@ pub(super) fn heard<'a>(posted: &'a [Answered], pause: &Pause) -> Option<&'a Ans
     })
 }
 
-/// Answers, as they come.
+/// Deserializes answers.
 pub(super) fn answers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Answered>, D::Error> {
     let given = Vec::<GivenAnswer>::deserialize(from)?;
     Ok(given.into_iter().map(|it| it.answered()).collect())

@@ -1,19 +1,19 @@
-//! The names of sessions and the sizes of pages: checked before anything is done.
+//! Validates the names of sessions and the sizes of pages.
 
 use adjutant_agent::LogId;
 
 use super::{MAX_PAGE, MAX_SESSION_CHARS, PAGE};
 use crate::{Error, ErrorKind};
 
-/// The prefix of the names that the library keeps for itself.
+/// The reserved prefix of internal names.
 const RESERVED: &str = "adjutant:";
 
-/// The log of a session, if it can have that name: 1 to 128 characters, none of them a control character.
+/// Returns the log of a session, if the name is valid: 1 to 128 characters without control characters.
 ///
-/// A name is data, never a path: it may be any other text.
+/// A name is data, never a path, so it can be any other text.
 ///
 /// # Errors
-/// `Invalid` if it cannot.
+/// `Invalid` if the name is not valid.
 pub fn check(name: &str) -> Result<LogId, Error> {
     let refuse = |why: &str| {
         Err(Error::new(
@@ -39,7 +39,7 @@ pub fn check(name: &str) -> Result<LogId, Error> {
     Ok(LogId::from(name))
 }
 
-/// Returns the number of items that a page has.
+/// Returns the number of items in a page.
 pub(super) fn page(limit: Option<u32>) -> Result<usize, Error> {
     match limit.unwrap_or(PAGE) {
         limit @ 1..=MAX_PAGE => Ok(limit as usize),

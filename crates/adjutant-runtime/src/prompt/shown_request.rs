@@ -1,4 +1,4 @@
-//! The requests of a session from its log, and the composition of each in tokens.
+//! The requests of a session from its log, and their tokens by category.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,21 +14,21 @@ use crate::{Error, ErrorKind};
 /// A request, without its texts.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct ContextRow {
-    /// The record with which it was ready.
+    /// The record of its preparation.
     seq: Seq,
     thread: ThreadId,
     run: RunNo,
     turn: TurnNo,
     model: ModelId,
     tokens: RequestTokens,
-    /// The sum of the estimates; tools are not in a log, and so not included.
+    /// The sum of the estimates, without tools, which are not in a log.
     estimated: u64,
-    /// The number of tokens that the provider counted.
+    /// The number of tokens that the provider reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     counted: Option<u64>,
 }
 
-/// The parts of a request in tokens: estimates, but for `tools`, which is the rest of what the provider counted.
+/// The tokens of a request by category: estimates, except for `tools`, which is the remainder of the reported number.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct RequestTokens {
     system: u64,
@@ -43,7 +43,7 @@ struct RequestTokens {
     media: u64,
 }
 
-/// The requests of a session behind a record, at most so many; and where the next ones begin.
+/// Returns the requests of a session after a record, up to a maximum number; and the cursor of the next page.
 ///
 /// # Errors
 /// The errors of a journal, and `Storage` if the log cannot be folded.
@@ -85,11 +85,12 @@ pub(super) async fn context(
     Ok((rows, None))
 }
 
-/// The request of the turn that a record belongs to, whole; of a record before the request of its turn, that one.
+/// Returns the complete request of the turn that a record belongs to; for a record before the request of its turn, that
+/// request.
 ///
 /// # Errors
-/// The errors of a journal; `Missing` if there is no such record, or no request for it; `Storage` if the log cannot
-/// be folded.
+/// The errors of a journal; `Missing` if the record or its request does not exist; `Storage` if the log cannot be
+/// folded.
 pub(super) async fn request(sessions: &Sessions, log: &LogId, seq: Seq) -> Result<Value, Error> {
     let journal = sessions.journal();
     let missing = |what: &str| {
@@ -106,7 +107,7 @@ pub(super) async fn request(sessions: &Sessions, log: &LogId, seq: Seq) -> Resul
         .transpose()
         .map_err(told::of_journal)?;
     let thread = wanted.ok_or_else(|| missing("record"))?.thread.clone();
-    // The latest request up to the record, or the first behind it.
+    // The latest request up to the record, or the first one after it.
     let (mut run, mut found): (Run, Option<(ContextRow, Run)>) = (Run::default(), None);
     let mut turn = None;
     let mut records = journal.read(log, Seq(0));
@@ -152,7 +153,7 @@ pub(super) async fn request(sessions: &Sessions, log: &LogId, seq: Seq) -> Resul
     Ok(whole(&row, &run))
 }
 
-/// A request with its texts.
+/// Returns a request with its texts.
 fn whole(row: &ContextRow, run: &Run) -> Value {
     let entries: Vec<Value> = run
         .request()
@@ -260,7 +261,7 @@ impl RequestTokens {
         }
     }
 
-    /// The tokens of texts; tokens of images and other media are added separately.
+    /// Estimates the tokens of texts; tokens of images and other media are added separately.
     fn contents(&mut self, contents: &[Content]) -> u64 {
         let (texts, media): (Vec<_>, Vec<_>) =
             contents.iter().partition(|it| it.as_text().is_some());

@@ -1,5 +1,5 @@
-//! The prompt API of a journal alone: nothing runs here. Messages are posted, and processed by the driver of a
-//! session.
+//! The prompt API over a journal without an agent: requests are stored in the inbox, and processed by the process that
+//! runs the session.
 
 use std::{
     fmt, mem,
@@ -32,10 +32,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The maximum number of cached folds of logs.
 const MAX_FOLDS: usize = 4;
 
-/// A prompter over the sessions of a journal, with or without drivers. Cheap to clone.
+/// The prompt API over the sessions of a journal, whether or not they are running. Cheap to clone.
 ///
-/// It owns no log. Prompts, messages, answers and stop requests are posted; they are durable then, and processed by
-/// the current or next driver. Events are read from the log once a second: there are no deltas.
+/// It acquires no log. Prompts, messages, answers and stop requests are stored in the inbox of a session. They are
+/// durable then, and processed by the current or next process that runs the session. Events are read from the log once
+/// a second, without deltas.
 #[derive(Clone)]
 pub struct StoredPrompter(Arc<Stored>);
 
@@ -46,14 +47,14 @@ struct Stored {
     due: Option<Arc<dyn DueWork>>,
     restoring: Option<Box<Restoring>>,
     glances: Glances,
-    /// Answers are looked at and posted one after the other.
+    /// Serializes answers, which are checked and stored one after the other.
     answering: tokio::sync::Mutex<()>,
-    /// The folds of reported logs, the newest last.
+    /// The folds of followed logs, latest last.
     folds: Mutex<Vec<(LogId, u64, EventFold)>>,
 }
 
 impl StoredPrompter {
-    /// A prompter over the sessions of this journal.
+    /// Creates the API over the sessions of this journal.
     pub fn new(journal: Arc<dyn Journal>) -> Self {
         let (sessions, glances, folds) =
             (Sessions::new(journal), Glances::default(), Mutex::default());
@@ -68,7 +69,7 @@ impl StoredPrompter {
         }))
     }
 
-    /// The same, of a journal that knows what of it is due.
+    /// Creates the API over a journal with a work queue.
     pub fn of_workers(journal: Arc<dyn DueWork>) -> Self {
         let mut prompter = Self::new(Arc::clone(&journal) as Arc<dyn Journal>);
         if let Some(stored) = Arc::get_mut(&mut prompter.0) {
@@ -77,7 +78,8 @@ impl StoredPrompter {
         prompter
     }
 
-    /// Sets who finds the files of a session, and what keeps them as they were; before it is cloned.
+    /// Sets the function that returns the files of a session and their saved contents. Must be called before it is
+    /// cloned.
     #[must_use]
     pub fn undo(
         mut self,
@@ -93,7 +95,7 @@ impl StoredPrompter {
         self.0.sessions.journal()
     }
 
-    /// Returns the facts about a session.
+    /// Returns the info of a session.
     async fn info(&self, name: Option<&str>) -> Result<LogInfo, Error> {
         let name =
             name.ok_or_else(|| Error::new(ErrorKind::Invalid, "a session of a store is named"))?;
@@ -111,10 +113,11 @@ impl StoredPrompter {
             .map_err(told::of_journal)
     }
 
-    /// Posts a prompt, to a session that is created if it does not exist; returns its latest record before that.
+    /// Stores a prompt in the inbox of a session, which is created if it does not exist; returns its latest record
+    /// before that.
     async fn say(&self, name: &str, text: &str, messages: &[Arc<str>]) -> Result<Seq, Error> {
         let log = session::check(name)?;
-        // Its names come with it: it is one post.
+        // The ids are part of the same inbox item.
         let said = live::message(
             Lane::FollowUp,
             UserMessage {
@@ -148,7 +151,7 @@ impl StoredPrompter {
         Ok(head)
     }
 
-    /// Posts answers to what the run of a session waits for.
+    /// Stores answers to the pauses of a session.
     async fn answer(&self, info: &LogInfo, answers: &[Answered]) -> Result<(), Error> {
         let _alone = self.0.answering.lock().await;
         let open = self
@@ -190,13 +193,13 @@ impl StoredPrompter {
             let before = self
                 .answered(&info.log, Some(posted.map_err(told::of_journal)?))
                 .await?;
-            // Another program may have been faster: the first of two answers counts.
+            // Another process may have answered first: the first of two answers counts.
             resuming::fit(&pauses, &before, std::slice::from_ref(given))?;
         }
         Ok(())
     }
 
-    /// The unprocessed answers, up to a post.
+    /// Returns the unprocessed answers, up to an inbox item.
     async fn answered(&self, log: &LogId, before: Option<PostNo>) -> Result<Vec<Answered>, Error> {
         let posted = self
             .journal()
@@ -221,7 +224,7 @@ impl StoredPrompter {
         Ok(answers.collect())
     }
 
-    /// The events after a record, up to the next end or wait of a run, on any driver.
+    /// Returns the events after a record, up to the next end or pause of a run, in any process.
     async fn until_end(&self, name: &Arc<str>, after: Seq) -> Result<EventStream, Error> {
         let events = self.attach(Some(name), Some(after.0)).await?;
         let me: Arc<dyn Prompter> = Arc::new(self.clone());
@@ -522,7 +525,7 @@ impl Prompter for StoredPrompter {
 }
 
 impl Stored {
-    /// A fold of a log whose events are reported after a record: a cached one, or none.
+    /// Returns the fold of a log after a record: a cached one, or a new one.
     fn taken(&self, info: &LogInfo, after: Seq) -> Option<EventFold> {
         let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |(log, created_ms, fold): &(LogId, u64, EventFold)| {
@@ -544,19 +547,19 @@ impl Stored {
     }
 }
 
-/// A reported log, followed until its run has ended or waits.
+/// A followed log, until its run has ended or waits.
 struct LogFollower {
     stored: Arc<Stored>,
     info: LogInfo,
-    /// None until the first record was read.
+    /// `None` until the first record was read.
     fold: Option<EventFold>,
     records: Option<RecordStream>,
-    /// True if the end of a run was delayed once: its driver may replace the outcome.
+    /// True if the end of a run was delayed once, because its process may replace the outcome.
     was_fresh: bool,
 }
 
 impl LogFollower {
-    /// The next event; none when the run has ended or waits.
+    /// Returns the next event; `None` when the run has ended or waits.
     async fn next(&mut self, after: Seq) -> Result<Option<Event>, Error> {
         loop {
             if let Some(event) = self.fold.as_mut().and_then(|fold| fold.ready.pop_front()) {
@@ -604,14 +607,14 @@ impl LogFollower {
             let is_fresh = fold.ended.is_some()
                 && self.info.is_owned
                 && !mem::replace(&mut self.was_fresh, true);
-            // A run without a driver, as in a copy of its log, is reported as far as it went.
+            // A run without a process, as in a copied log, is emitted up to its last record.
             if (fold.is_at_work() && is_driven(&self.info)) || is_fresh {
                 sleep(LOOK_EVERY).await;
                 continue;
             }
             let last = fold.take_last();
             if last.is_some() {
-                // It waits, or has ended: that is reported once.
+                // The end or the pause is emitted once.
                 fold.after = fold.at;
                 return Ok(last);
             }

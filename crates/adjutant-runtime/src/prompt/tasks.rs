@@ -1,4 +1,4 @@
-//! The sessions as a desk at which the tasks of callers of other protocols are performed.
+//! Runs the tasks of other protocols in sessions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// The time in which a run that has ended lets go of its session, or the next agent begins.
+/// The time for a finished run to release its session, or for the next agent to start.
 const BETWEEN: Duration = Duration::from_millis(20);
 const LET_GO: Duration = Duration::from_secs(2);
 
@@ -101,9 +101,9 @@ impl LocalPrompter {
             )
         };
         let ends = match newest {
-            // The follower of the task is also asked for its continuation.
+            // A follower of the task also receives the question about its continuation.
             Some(event) if is_left => following::asks(event, vec![Arc::new(left(session))]),
-            // As in a fork: it has no driver, unless it was continued in the meantime.
+            // As in a fork: no process runs it, unless it was continued in the meantime.
             Some(event) if !is_end(event) && !asked.table.is_at_work(session) => {
                 let open = asked
                     .sessions
@@ -125,9 +125,9 @@ impl LocalPrompter {
         Ok(Box::pin(stream::iter(events)))
     }
 
-    /// The events after a record, until the session is idle: after a handoff, each agent has a run.
+    /// Returns the events after a record, until the session is idle: after a handoff, each agent has a run.
     async fn followed(&self, session: Arc<str>, after: Seq) -> Result<EventStream, Error> {
-        // Checked before the events: the output of the last active run is read when it has ended.
+        // Checked before the events: the output of the last active run is read after its end.
         let at_work = self.asked().table.is_at_work(&session);
         let events = self.attached(&session, Some(after.0)).await?;
         let state = (self.clone(), session, events, after, at_work);
@@ -155,13 +155,12 @@ impl LocalPrompter {
         })))
     }
 
-    /// Waits until a session is free whose run has ended according to its log: its end is reported a moment before
-    /// that.
+    /// Waits until a session is free whose run has ended according to its log: the end is recorded shortly before.
     async fn freed(&self, session: &str) {
         let mut runs = self.runs();
         let freed = async {
             runs.mark_unchanged();
-            // The sender is held by the prompter.
+            // Cannot fail, because the prompter holds the sender.
             while self.asked().table.is_at_work(session) && runs.changed().await.is_ok() {}
         };
         // If it continues, it refuses the request.

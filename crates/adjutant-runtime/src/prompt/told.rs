@@ -1,10 +1,10 @@
-//! Errors of the crates below, in the form for clients.
+//! Converts errors of the lower crates for clients.
 
 use adjutant_agent::{CancelBy, JournalError, JournalErrorKind, Outcome};
 
 use crate::{Error, ErrorKind};
 
-/// An error of an agent.
+/// Converts an error of an agent.
 pub(super) fn of_agent(error: adjutant_agent::Error) -> Error {
     use adjutant_agent::ErrorKind as Kind;
     let kind = match error.kind() {
@@ -19,7 +19,7 @@ pub(super) fn of_agent(error: adjutant_agent::Error) -> Error {
     Error::new(kind, error.to_string()).behind(error)
 }
 
-/// An error of a handoff chain, which is mostly one of its agents.
+/// Converts an error of a handoff chain, which is mostly one of its agents.
 pub(super) fn of_chain(error: adjutant_orchestration::Error) -> Error {
     match error.agent_error() {
         Some(agent) => of_agent(agent.clone()),
@@ -35,18 +35,17 @@ pub(super) fn of_unfinished(error: adjutant_orchestration::Error) -> Option<Erro
     (!is_told).then(|| of_chain(error))
 }
 
-/// An error of a journal.
+/// Converts an error of a journal.
 pub(super) fn of_journal(error: JournalError) -> Error {
     Error::new(of_journal_kind(&error), error.to_string()).behind(error)
 }
 
-/// An error of a model that was called for an object.
+/// Converts an error of a model request for an object.
 pub(super) fn of_object(error: adjutant_llm::Error) -> Error {
     Error::new(ErrorKind::Agent, format!("no object: {error}")).behind(error)
 }
 
-/// Returns the reason why a run that ended has no answer, if that is so: it was stopped with the agent, or its time was
-/// over.
+/// Returns the reason why a finished run has no answer, if it has none: the agent was stopped, or the run timed out.
 pub(super) fn of_outcome(outcome: &Outcome) -> Result<(), Error> {
     match outcome {
         Outcome::Cancelled {
@@ -62,12 +61,12 @@ pub(super) fn of_outcome(outcome: &Outcome) -> Result<(), Error> {
     }
 }
 
-/// The agent does not run any more.
+/// The agent is no longer running.
 pub(super) fn stopped() -> Error {
     Error::new(ErrorKind::Closed, "the agent was stopped")
 }
 
-/// The agent ends for a moment.
+/// The agent is restarting.
 pub(super) fn updated() -> Error {
     Error::new(
         ErrorKind::Closed,
@@ -75,7 +74,7 @@ pub(super) fn updated() -> Error {
     )
 }
 
-/// File changes of agents are not recorded.
+/// The contents of changed files are not saved.
 pub(super) fn unkept() -> Error {
     Error::new(
         ErrorKind::Invalid,

@@ -1,4 +1,4 @@
-//! One active run: a stream of its events that counts as work until it is dropped.
+//! One active run: a stream of its events that counts as active until it is dropped.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -35,41 +35,41 @@ const MAX_IDLE: usize = 16;
 /// The maximum number of runs without a waiting client.
 const MAX_DETACHED: usize = 192;
 
-/// News for an observer of the work, never with texts of prompts and answers.
+/// Notifications for an observer of runs, without texts of prompts and answers.
 #[derive(Debug)]
 pub(crate) enum Work<'a> {
-    /// A run began.
+    /// A run started.
     Began {
-        /// Its session; none for an object.
+        /// Its session; `None` for an object.
         session: Option<&'a str>,
     },
-    /// A run ended, or was left.
+    /// A run ended, or was abandoned.
     Ended {
-        /// Its session; none for an object.
+        /// Its session; `None` for an object.
         session: Option<&'a str>,
-        /// The result of the run; none if it was left before its end, or never began.
+        /// The result of the run; `None` if it was abandoned before its end, or never started.
         result: Option<&'a RunResult>,
-        /// The error that left it without a result.
+        /// The error that ended it without a result.
         error: Option<&'a Error>,
     },
 }
 
-/// Observes the work.
+/// Observes runs.
 pub(crate) type Observer = Arc<dyn Fn(&Work<'_>) + Send + Sync>;
 
-/// The table of who works in which session, and of how many do.
+/// The active sessions, and their number.
 pub(crate) struct SessionTable {
     sessions: Mutex<Sessions>,
     runs: watch::Sender<usize>,
     open: Mutex<OpenRuns>,
-    /// Held while the pauses of a session are read: a concurrent answer waits for that, and is not refused.
+    /// Held while the pauses of a session are read, so that a concurrent answer waits instead of being refused.
     pub(super) looking: tokio::sync::Mutex<()>,
     observer: Mutex<Option<Observer>>,
-    /// The places of runs without a client.
+    /// The permits of runs without a client.
     detached: Arc<Semaphore>,
     /// Cancelled when everything must stop, and nothing new starts.
     pub(super) stopping: CancellationToken,
-    /// Everything that still works is left.
+    /// Cancelled when all remaining runs are abandoned.
     pub(super) leaving: CancellationToken,
     /// True if the remaining runs continue at the next start.
     goes_on: AtomicBool,
@@ -78,7 +78,7 @@ pub(crate) struct SessionTable {
 #[derive(Default)]
 struct Sessions {
     open: BTreeMap<Arc<str>, OpenWork>,
-    /// Counts the uses.
+    /// The counter of uses, for the least recently used session.
     uses: u64,
 }
 
@@ -98,13 +98,13 @@ pub(super) enum Wish {
     StopCall(CallId),
 }
 
-/// Active work: exclusively in a session, or on an object.
+/// An active slot: exclusively for a session, or for an object.
 pub(super) struct SessionSlot {
     table: Arc<SessionTable>,
     session: Option<Arc<str>>,
-    /// The state of its run before it was answered, until the answer is processed.
+    /// The state of its run before the answer, until the answer is processed.
     former: Option<OpenRun>,
-    /// The pauses that it had then.
+    /// The pauses at that time.
     waited: Vec<Arc<Pause>>,
     has_begun: bool,
     ended: Option<Result<Arc<RunResult>, Error>>,
@@ -113,7 +113,7 @@ pub(super) struct SessionSlot {
 /// The events of one run; the last one contains its outcome.
 pub(super) struct RunStream {
     run: Option<LeadRun>,
-    /// The first events, which were waited for.
+    /// The first events, which were awaited.
     first: VecDeque<Event>,
     slot: SessionSlot,
     stopping: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
@@ -137,13 +137,13 @@ impl SessionTable {
         })
     }
 
-    /// Returns the number of active runs, now and at each change.
+    /// Returns the number of active runs, as a watch.
     pub(super) fn runs(&self) -> watch::Receiver<usize> {
         self.runs.subscribe()
     }
 
-    /// Accepts no more work, requests everything to stop, and waits until it has; then abandons the rest. For an
-    /// update all runs are abandoned immediately, and continue after it.
+    /// Refuses new work, requests all runs to stop, and waits until they have stopped; then abandons the rest. For an
+    /// update, all runs are abandoned immediately, and continue after it.
     pub(super) async fn close(&self, grace: Duration) {
         if self.open().is_updated() {
             self.goes_on.store(true, Ordering::Release);
@@ -151,7 +151,7 @@ impl SessionTable {
         }
         self.stopping.cancel();
         let mut runs = self.runs();
-        // The sender is held by the table itself.
+        // The table holds the sender.
         let ended = tokio::time::timeout(grace, runs.wait_for(|runs| *runs == 0)).await;
         if ended.is_err() {
             self.leaving.cancel();
@@ -162,7 +162,7 @@ impl SessionTable {
         *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
     }
 
-    /// Takes a session, or a slot without one.
+    /// Acquires a session, or a slot without one.
     ///
     /// # Errors
     /// `Conflict` if a run of the session is active, `Closed` if the agent was stopped.
@@ -247,7 +247,7 @@ impl SessionTable {
             .is_some_and(|wishes| wishes.send(wish).is_ok())
     }
 
-    /// A place for a run without a client.
+    /// Acquires a permit for a run without a client.
     pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, Error> {
         Arc::clone(&self.detached).try_acquire_owned().map_err(|_| {
             Error::new(
@@ -272,12 +272,12 @@ impl SessionTable {
             .is_some_and(|run| run.state == OpenState::Left)
     }
 
-    /// Returns the runs that have not ended.
+    /// Returns the unfinished runs.
     pub(super) fn open(&self) -> MutexGuard<'_, OpenRuns> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets the leads that are not used, but for the newest.
+    /// Drops the unused leads, except for the most recently used.
     pub(super) fn forget(&self) {
         Self::tidy(&mut self.sessions());
     }
@@ -314,7 +314,7 @@ impl SessionSlot {
         heard
     }
 
-    /// Forgets the agent of the session, and so lets go of its log.
+    /// Drops the agent of the session, which releases its log.
     pub(super) fn let_go(&self) {
         if let Some(name) = &self.session
             && let Some(open) = self.table.sessions().open.get_mut(name)
@@ -330,8 +330,8 @@ impl SessionSlot {
         }
     }
 
-    /// A waiting run is about to be answered: it counts as active before the answer is in the log, so that it
-    /// continues after a crash in between. If the answer is not processed, it waits again.
+    /// Records that a waiting run is about to be answered: it counts as active before the answer is in the log, so that
+    /// it continues after a crash in between. If the answer is not processed, it waits again.
     pub(super) fn answers(&mut self, waited: Vec<Arc<Pause>>) {
         let Some(session) = &self.session else { return };
         let mut open = self.table.open();
@@ -350,7 +350,7 @@ impl SessionSlot {
         }
     }
 
-    /// The time since when it waits, if only for earlier pauses.
+    /// Returns the time since when it waits, if only for earlier pauses.
     fn waits_since(&self, result: &RunResult) -> Option<u64> {
         let Outcome::Paused { pauses } = &result.outcome else {
             return None;
@@ -361,7 +361,7 @@ impl SessionSlot {
         self.former.filter(|_| is_old).map(|run| run.since_ms)
     }
 
-    /// Reports the result of the work.
+    /// Reports the result of the run.
     pub(super) fn end(&mut self, ended: Result<Arc<RunResult>, Error>) {
         self.ended = Some(ended);
     }
@@ -380,7 +380,7 @@ impl Drop for SessionSlot {
             Some(Ok(result)) => (Some(&**result), None),
             Some(Err(error)) => (None, Some(error)),
             None => {
-                // It is no longer needed: it is cancelled, and not started again after a crash.
+                // It is no longer needed: it is cancelled, and not resumed after a crash.
                 if self.has_begun {
                     self.note(|open, session| open.set(session, None));
                 }
@@ -406,10 +406,10 @@ impl Drop for SessionSlot {
 }
 
 impl RunStream {
-    /// Performs a run up to its first event.
+    /// Runs up to the first event.
     ///
     /// # Errors
-    /// Why it could not begin.
+    /// The reason why it could not start.
     pub(super) async fn begin(
         run: LeadRun,
         slot: SessionSlot,
@@ -450,7 +450,7 @@ impl RunStream {
         Ok(stream)
     }
 
-    /// Performs the run to its end, without a waiting client.
+    /// Runs to the end, without a waiting client.
     pub(super) fn detach(self, place: OwnedSemaphorePermit) {
         tokio::spawn(async move {
             let _place = place;
@@ -459,7 +459,7 @@ impl RunStream {
         });
     }
 
-    /// Performs the run to its end.
+    /// Runs to the end.
     pub(super) async fn finish(mut self) -> Result<Arc<RunResult>, Error> {
         while let Some(item) = self.next().await {
             item?;
@@ -473,7 +473,7 @@ impl RunStream {
         }
     }
 
-    /// Performs the run on a separate task, to its end, with or without a reader of its events.
+    /// Runs to the end in a separate task, whether or not its events are read.
     pub(super) fn on_its_own(
         mut self,
     ) -> impl Stream<Item = Result<Event, Error>> + Send + 'static {
@@ -546,7 +546,7 @@ impl RunStream {
         if !self.slot.table.goes_on.load(Ordering::Acquire) {
             return self.fail(told::stopped());
         }
-        // It counts as active, whether it has started or its answer was processed.
+        // It counts as active, because it has started or its answer was processed.
         self.slot.former = None;
         self.run.take().into_iter().for_each(LeadRun::leave);
         self.fail(told::updated())

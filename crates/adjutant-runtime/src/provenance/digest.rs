@@ -1,4 +1,4 @@
-//! Digests of files, read in pieces; digests of programs are cached while the file is unchanged.
+//! Digests of files, read in chunks; digests of programs are cached while the file is unchanged.
 
 use std::{
     collections::HashMap,
@@ -16,17 +16,17 @@ use crate::{
     files::{is_executable, open_regular, storage},
 };
 
-/// The number of bytes that are read at a time.
+/// The number of bytes per read.
 const CHUNK: usize = 256 << 10;
 /// The maximum number of bytes of a file that is hashed.
 const MAX_BYTES: u64 = 1 << 30;
-/// The most digests that are remembered.
+/// The maximum number of cached digests.
 const MAX_REMEMBERED: usize = 1_024;
 
-/// The sha256 of a regular file, and how many bytes it has.
+/// Returns the SHA-256 of a regular file, and its size in bytes.
 ///
 /// # Errors
-/// `Full` if it is longer than 1 GiB.
+/// `Full` if it is larger than 1 GiB.
 pub(crate) fn digest_of(path: &Path) -> Result<(String, u64), Error> {
     digest(open_regular(path)?, path)
 }
@@ -59,7 +59,7 @@ fn digest(mut file: File, path: &Path) -> Result<(String, u64), Error> {
 /// Records the digest of a program. A bare name is looked up in `PATH`; links are followed, as at a start.
 ///
 /// # Errors
-/// `Pull` if it does not exist, `Config` if it cannot be executed, `Full` if it is longer than 1 GiB.
+/// `Pull` if it does not exist, `Config` if it is not executable, `Full` if it is larger than 1 GiB.
 pub(crate) fn pin_program(kind: FileKind, path: &Path) -> Result<PinnedFile, Error> {
     let path = find_program(path);
     let gone = |error: Error| Error::new(ErrorKind::Pull, error.message()).with_source(error);
@@ -91,7 +91,7 @@ fn find_program(path: &Path) -> PathBuf {
     found.unwrap_or_else(|| path.to_owned())
 }
 
-/// The version of a file's bytes from its metadata: it changes with each write.
+/// The version of a file's content by its metadata, which changes with each write.
 #[derive(PartialEq, Eq, Clone, Copy)]
 struct FileVersion {
     device: u64,
@@ -104,8 +104,8 @@ struct FileVersion {
 static REMEMBERED: LazyLock<Mutex<HashMap<PathBuf, (FileVersion, String)>>> =
     LazyLock::new(Mutex::default);
 
-/// The digest of a program. It is cached if the last write was long enough ago for the timestamp to distinguish later
-/// writes: hosts are large, and many agents start with the same one.
+/// Returns the digest of a program. It is cached if the last write was long enough ago for the timestamp to distinguish
+/// later writes: hosts are large, and many agents start with the same one.
 fn remembered(file: File, path: &Path) -> Result<(String, u64), Error> {
     let stamp = stamp(&file);
     let held = || REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -152,7 +152,7 @@ fn stamp(_: &File) -> Option<FileVersion> {
     None
 }
 
-/// Bytes in hexadecimal digits.
+/// Formats bytes in hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes

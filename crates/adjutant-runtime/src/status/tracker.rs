@@ -1,4 +1,4 @@
-//! Holds the status of an agent, and notifies watchers: the newest status is never lost, intermediate ones can be.
+//! Holds the status of an agent, and notifies watchers: intermediate statuses can be missed, the latest one never.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -17,7 +17,7 @@ pub struct StatusTracker {
 
 /// Watches the status of an agent.
 ///
-/// A slow watcher misses intermediate statuses, never the newest. Dropping one is free.
+/// A slow watcher misses intermediate statuses, but never the latest.
 #[derive(Debug, Clone)]
 pub struct StatusWatch {
     receiver: watch::Receiver<TrackedStatus>,
@@ -31,7 +31,7 @@ struct TrackedStatus {
 }
 
 impl StatusTracker {
-    /// Begins at a status.
+    /// Creates a tracker with this status.
     pub fn new(status: Status) -> Self {
         Self {
             sender: watch::Sender::new(TrackedStatus {
@@ -46,7 +46,7 @@ impl StatusTracker {
         self.sender.borrow().status.clone()
     }
 
-    /// Returns the address that it listens on, or listened on last.
+    /// Returns its current or last address.
     pub fn address(&self) -> Option<SocketAddr> {
         self.sender.borrow().address
     }
@@ -54,7 +54,7 @@ impl StatusTracker {
     /// Changes the status, and notifies all watchers. Setting the current status is not a change.
     ///
     /// # Errors
-    /// `Conflict` if the transition is not permitted; the status stays.
+    /// `Conflict` if the transition is not permitted; the status is unchanged.
     pub fn set(&self, status: Status) -> Result<(), Error> {
         let mut refused = None;
         self.sender.send_if_modified(|held| {
@@ -80,7 +80,7 @@ impl StatusTracker {
     /// Changes the status unless the guard is true for the current one or the transition is not permitted; returns
     /// whether it has this status now.
     ///
-    /// Guard and change are one step, so nothing comes between.
+    /// Guard and change are atomic.
     pub fn set_unless(&self, status: Status, guard: impl FnOnce(&Status) -> bool) -> bool {
         let mut stands = false;
         self.sender.send_if_modified(|held| {
@@ -104,7 +104,7 @@ impl StatusTracker {
         });
     }
 
-    /// Starts to watch: the first reported change is after this call.
+    /// Creates a watch, which reports changes after this call.
     pub fn subscribe(&self) -> StatusWatch {
         StatusWatch {
             receiver: self.sender.subscribe(),
@@ -124,13 +124,13 @@ impl StatusWatch {
         self.receiver.borrow().status.clone()
     }
 
-    /// Returns the address that it listens on, or listened on last.
+    /// Returns its current or last address.
     pub fn address(&self) -> Option<SocketAddr> {
         self.receiver.borrow().address
     }
 
-    /// The newest status after the last reported one, when there is one; `None` after `removed`, or when the agent
-    /// has no more handles. The same status again means that its address changed.
+    /// Waits for a status after the last reported one, and returns the latest; `None` after `removed`, or when all
+    /// handles of the agent are dropped. An equal status means that the address changed.
     ///
     /// Cancel: nothing is lost.
     pub async fn changed(&mut self) -> Option<Status> {
@@ -143,12 +143,12 @@ impl StatusWatch {
         Some(status)
     }
 
-    /// Waits until the status matches; the current one is checked first.
+    /// Waits until the status matches, starting with the current one.
     ///
     /// Cancel: nothing is lost.
     ///
     /// # Errors
-    /// `Closed` if it never will: it was removed, or the agent has no more handles.
+    /// `Closed` if it never will: the agent was removed, or all its handles are dropped.
     pub async fn wait_for(&mut self, fits: impl Fn(&Status) -> bool) -> Result<Status, Error> {
         loop {
             let status = self.receiver.borrow_and_update().status.clone();
@@ -165,10 +165,10 @@ impl StatusWatch {
         }
     }
 
-    /// Waits as `wait_for`, for a time.
+    /// Like `wait_for`, with a timeout.
     ///
     /// # Errors
-    /// `TimedOut` if the time is over, and as `wait_for`.
+    /// `TimedOut` after the timeout, and like `wait_for`.
     pub async fn wait_for_within(
         &mut self,
         time: Duration,

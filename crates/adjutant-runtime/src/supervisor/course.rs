@@ -8,17 +8,17 @@ use crate::{
     status::{Reason, Status},
 };
 
-/// The first pause before an attempt; each one after it is twice as long.
+/// The first pause before a retry; each later one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause.
+/// The maximum pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// The number of crashes that is too many, and the time within which they count.
+/// The number of crashes after which an agent is not restarted, and the time within which they count.
 const CRASHES: usize = 5;
 const CRASHES_WITHIN: Duration = Duration::from_secs(5 * 60);
-/// The time that an agent must have been ready, before earlier failures are forgotten.
+/// The time for which an agent must be ready until earlier failures are forgotten.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// The work that is under way for an agent.
+/// The operations that are in progress for an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Flight {
     /// It is being started.
@@ -27,36 +27,36 @@ pub(super) struct Flight {
     pub(super) ending: bool,
 }
 
-/// The step to take now.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SupervisorStep {
     /// Nothing.
     Rest,
-    /// Begin.
+    /// Start it.
     Start,
-    /// End.
+    /// Stop it.
     Stop,
-    /// Delete.
+    /// Delete it.
     Remove,
-    /// Nothing until then, in milliseconds since 1970-01-01 UTC.
+    /// Wait until this time, in milliseconds since 1970-01-01 UTC.
     Pause { until_ms: u64 },
-    /// Nothing until another agent ends.
+    /// Wait until another agent stops.
     Queue,
 }
 
-/// The reason why an agent is not up.
+/// The reason why an agent is not running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DownReason {
-    /// A pause may heal it.
+    /// A retry may succeed.
     Heals,
-    /// The same, but it counts towards the limit of crashes.
+    /// A retry may succeed, but it counts towards the limit of crashes.
     Crash,
     /// Only a change of its configuration can fix it.
     Stays,
 }
 
 impl Course {
-    /// Takes up an order, if it is a new one: what happened before is forgotten.
+    /// Processes an order; a new one resets the history.
     pub(super) fn take(&mut self, desired: &Desired) -> bool {
         if desired.order <= self.order {
             return false;
@@ -71,9 +71,9 @@ impl Course {
         true
     }
 
-    /// Processes the agent's status while no operation is running for it. Returns whether it is a new failure.
+    /// Processes the agent's status while no operation is in progress. Returns whether it is a new failure.
     ///
-    /// `unit` gives a number from 0.0 up to but without 1.0.
+    /// `unit` returns a number in [0, 1).
     pub(super) fn see(&mut self, status: &Status, now_ms: u64, unit: impl FnOnce() -> f64) -> bool {
         match (self.up_since, status) {
             (None, Status::Ready | Status::Working) => {
@@ -100,7 +100,7 @@ impl Course {
         }
     }
 
-    /// It could not be started, or ended without a request.
+    /// Records that it could not be started, or ended without a request.
     pub(super) fn fail(&mut self, fault: DownReason, message: &str, now_ms: u64, unit: f64) {
         if self
             .up_since
@@ -116,7 +116,7 @@ impl Course {
             DownReason::Stays => self.give_up(message.to_owned()),
             DownReason::Crash => {
                 self.crashes.push_back(now_ms);
-                // A crash in the future was before the clock was set back: its time is unknown.
+                // A crash in the future was before the clock was set back, so its time is unknown.
                 self.crashes
                     .retain(|at| *at <= now_ms && !is_over(*at, now_ms, CRASHES_WITHIN));
                 self.crashes
@@ -134,24 +134,24 @@ impl Course {
         (self.given_up, self.next_ms) = (Some(why.into()), None);
     }
 
-    /// It is being started: again, if it had failed before.
+    /// Records that it is being started; counts a restart if it had failed before.
     pub(super) fn starts(&mut self) {
         self.restarts += u64::from(self.attempts > 0);
         (self.next_ms, self.is_waiting, self.restart) = (None, false, false);
     }
 
-    /// It was stopped on request.
+    /// Records that it was stopped on request.
     pub(super) fn stopped(&mut self) {
         (self.up_since, self.restart) = (None, false);
     }
 
-    /// It could not be stopped or removed: that is tried again after a pause.
+    /// Records that it could not be stopped or removed; the operation is retried after a pause.
     pub(super) fn hindered(&mut self, now_ms: u64, unit: f64) {
         self.attempts = self.attempts.saturating_add(1);
         self.next_ms = Some(now_ms.saturating_add(millis(pause(self.attempts, unit))));
     }
 
-    /// Returns the step to take now.
+    /// Returns the next step.
     pub(super) fn step(
         &self,
         goal: Goal,
@@ -164,11 +164,11 @@ impl Course {
             return SupervisorStep::Rest;
         }
         let is_up = flight.starting || is_up(status);
-        // A start that is already in progress is waited for: starting it again does that.
+        // Waits for a start that is already in progress, by calling it again.
         let is_begun = flight.starting || matches!(status, Status::Ready | Status::Working);
         let wanted = match goal {
             _ if matches!(status, Status::Removed) => SupervisorStep::Rest,
-            // A started removal is finished, whatever the order.
+            // A started removal is finished regardless of the order.
             _ if matches!(status, Status::Removing) => SupervisorStep::Remove,
             Goal::Removed => SupervisorStep::Remove,
             Goal::Stopped if is_up => SupervisorStep::Stop,
@@ -177,7 +177,7 @@ impl Course {
             Goal::Running if is_begun || self.given_up.is_some() => SupervisorStep::Rest,
             Goal::Running => SupervisorStep::Start,
         };
-        // A pause that is longer than any can be was begun before the clock was set back: it is over.
+        // A pause longer than the maximum began before the clock was set back, so it is over.
         let next_ms = self
             .next_ms
             .filter(|next| *next > now_ms && *next - now_ms <= millis(LONGEST_PAUSE));
@@ -210,7 +210,7 @@ impl DownReason {
     }
 }
 
-/// True if an agent of this status runs, or is about to.
+/// True if an agent with this status is running or starting.
 pub(super) fn is_up(status: &Status) -> bool {
     matches!(
         status,
@@ -218,8 +218,8 @@ pub(super) fn is_up(status: &Status) -> bool {
     )
 }
 
-/// The pause after so many failures in a row: 1 s, twice as long each time, at most 30 s, and up to a quarter less or
-/// more.
+/// Returns the pause after this number of consecutive failures: 1 s, doubled each time, at most 30 s, with a jitter of
+/// up to a quarter.
 fn pause(attempts: u32, unit: f64) -> Duration {
     let doubled = FIRST_PAUSE.saturating_mul(
         1_u32

@@ -1,4 +1,5 @@
-//! The driver: checks every agent, asks its course for the next step, and performs it. All state is in this task.
+//! The control loop: checks every agent, gets the next step from its course, and performs it. All state is in this
+//! task.
 
 use std::{
     collections::BTreeMap,
@@ -20,12 +21,11 @@ use crate::{Desired, Error, ErrorKind, Goal, Instance, Loaded, Logs, Status};
 
 /// The interval of the checks of agents and orders.
 const LOOK: Duration = Duration::from_millis(100);
-/// The number of such looks between two looks at the logs.
+/// The number of such checks between two checks of the logs.
 const LOGS_EVERY: u64 = 10;
-/// The number of checks between two attempts to read a desired state, and to adopt an agent that another process
-/// held.
+/// The number of checks between two attempts to read a desired state, and to adopt an agent that another process held.
 const UNREAD_EVERY: u64 = 10;
-/// The number of probes that an agent may leave without an answer.
+/// The maximum number of failed health checks.
 const MISSES: u32 = 3;
 
 /// A running supervisor.
@@ -42,27 +42,27 @@ pub(super) struct Drive {
     is_rotating: bool,
     queue: u64,
     problems: Vec<String>,
-    /// Notices to send when the table contains their changes.
+    /// Notices that are sent when the table contains their changes.
     untold: Mutex<Vec<Notice>>,
 }
 
-/// An agent that is cared for.
+/// A supervised agent.
 struct Cared {
     instance: Arc<dyn Instance>,
     desired: Desired,
-    /// True if that could not be read: nothing is done for it until it can.
+    /// True if its desired state could not be read: no step is taken until it can.
     is_unread: bool,
     course: Course,
-    /// The part of its course that is written down.
+    /// The stored version of its course.
     kept: Option<Course>,
     flight: Flight,
     is_leaving: bool,
     status: Option<Status>,
-    /// When it was begun last, in milliseconds since 1970-01-01 UTC.
+    /// The time of its last start, in milliseconds since 1970-01-01 UTC.
     begun_ms: u64,
-    /// Its number in the queue for a place.
+    /// Its number in the queue.
     queued: Option<u64>,
-    /// The time of its next probe, and the number of failed ones.
+    /// The time of its next health check, and the number of failed ones.
     probe_at: time::Instant,
     is_probed: bool,
     misses: u32,
@@ -72,7 +72,7 @@ impl Drive {
     /// Finds the agents.
     pub(super) async fn begin(by: Supervisor) -> Result<Self, Error> {
         let (told, done) = mpsc::unbounded_channel();
-        // Before anything is read: orders in the meantime are seen later.
+        // Before anything is read, so that later orders are detected.
         let mark = by.operator.home().mark();
         let loaded = by.backend.load().await?;
         let (looks, queue, agents, problems) = (0, 0, BTreeMap::new(), Vec::new());
@@ -95,7 +95,7 @@ impl Drive {
         Ok(drive)
     }
 
-    /// Works until it is requested to end.
+    /// Runs until it is requested to stop.
     pub(super) async fn work(&mut self, end: &Cancel) {
         let mut tick = time::interval(LOOK);
         tick.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
@@ -109,7 +109,7 @@ impl Drive {
         }
     }
 
-    /// Takes in agents that were not known.
+    /// Adds agents that were not known.
     fn take_in(&mut self, loaded: Loaded) {
         for instance in loaded.instances {
             let id = instance.id();
@@ -160,8 +160,7 @@ impl Drive {
                 }
             }
             Err(error) => {
-                // The previous value stays; for an agent whose value was never read, the desired state is unknown.
-                // Reported once.
+                // The previous value is used; without one, the desired state is unknown. Reported once.
                 if !cared.is_unread {
                     self.problem(Some(cared.instance.name()), &chain(&error));
                 }
@@ -190,7 +189,7 @@ impl Drive {
         self.probe();
     }
 
-    /// Reads where those should stand that fit.
+    /// Reads the desired states of the matching agents.
     fn read_all(&mut self, fits: impl Fn(&Cared) -> bool) {
         let mut agents = std::mem::take(&mut self.agents);
         agents
@@ -233,7 +232,7 @@ impl Drive {
         }
     }
 
-    /// Takes in how something came out.
+    /// Processes the result of an operation.
     fn finish(&mut self, done: Done) {
         match done {
             Done::Started(id, ended) => self.started(id, ended),
@@ -269,7 +268,7 @@ impl Drive {
             !cared.flight.ending && cared.desired.goal == Goal::Running && !cared.course.restart;
         match ended {
             Ok(()) => {
-                // It was up, whatever has become of it since.
+                // It was running, whatever its state is now.
                 cared.course.see(&Status::Ready, now, || unit);
                 let last = cared.instance.workspace().last_update().ok().flatten();
                 let last = last
@@ -293,7 +292,7 @@ impl Drive {
                 cared.course.fail(fault, &message, now, unit);
                 self.tell_failure(id, &message);
             }
-            // It was stopped while it began.
+            // It was stopped during its start.
             Err(_) => {}
         }
     }
@@ -370,7 +369,7 @@ impl Drive {
         }
     }
 
-    /// Performs the next step of every agent. Agents that wait for a place come first, the longest first.
+    /// Performs the next step of every agent. Queued agents come first, the longest waiting ones before others.
     fn advance(&mut self) {
         let mut order: Vec<(u64, Arc<str>, Uuid)> = Vec::with_capacity(self.agents.len());
         order.extend(
@@ -464,7 +463,7 @@ impl Drive {
         self.keep(id);
     }
 
-    /// Writes its course down, unless its directory is being deleted.
+    /// Writes its course, unless its directory is being deleted.
     fn keep(&mut self, id: Uuid) {
         let Some(cared) = self.agents.get_mut(&id) else {
             return;
@@ -472,7 +471,7 @@ impl Drive {
         if cared.is_leaving || cared.kept.as_ref() == Some(&cared.course) {
             return;
         }
-        // A course that cannot be written is not tried at every look: the next change tries again.
+        // A failed write is not repeated at every check: the next change tries again.
         cared.kept = Some(cared.course.clone());
         if let Err(error) = self.by.operator.home().keep(id, &cared.course) {
             let name = cared.instance.name();
@@ -521,8 +520,8 @@ impl Drive {
             .push(notice);
     }
 
-    /// Publishes the statuses of all agents, if they have changed, and then the notices, so that receivers see the
-    /// new table.
+    /// Publishes the statuses of all agents if they have changed, and then the notices, so that receivers see the new
+    /// table.
     fn publish(&self) {
         let mut rows: Vec<AgentRow> = self
             .agents
@@ -602,7 +601,7 @@ impl Drive {
         report
     }
 
-    /// Publishes the statuses of agents while they end.
+    /// Publishes the statuses of agents while they stop.
     fn show(&mut self) {
         let mut told = Vec::new();
         for (id, cared) in &mut self.agents {

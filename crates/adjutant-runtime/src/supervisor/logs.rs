@@ -1,4 +1,4 @@
-//! Logs are put aside when they have grown: `output.log` becomes `output.log.1`, that one `output.log.2`, and so on.
+//! Rotates large logs: `output.log` becomes `output.log.1`, that one `output.log.2`, and so on.
 
 use std::{fs, io, path::Path};
 
@@ -7,10 +7,10 @@ use crate::files::private;
 /// The log of an agent's process.
 const LOG: &str = "output.log";
 
-/// Puts the log of a directory aside, if it is longer than that.
+/// Rotates the log of a directory, if it is larger than the limit.
 ///
-/// Its process keeps the file open, and always appends: so it is copied and emptied, not renamed. Output between the
-/// two is lost.
+/// Its process keeps the file open for appending, so the file is copied and truncated, not renamed. Output in between
+/// is lost.
 pub(super) fn rotate(folder: &Path, max: u64, kept: usize) -> io::Result<()> {
     let log = folder.join(LOG);
     match fs::symlink_metadata(&log) {
@@ -26,7 +26,7 @@ pub(super) fn rotate(folder: &Path, max: u64, kept: usize) -> io::Result<()> {
             _ => {}
         }
     }
-    // On a full disk the copy fails, and the log is emptied all the same: it is what fills the disk.
+    // On a full disk the copy fails, and the log is truncated anyway, because it fills the disk.
     let copied = if kept > 0 { fs::copy(&log, aside(1)).map(drop) } else { Ok(()) };
     private(fs::OpenOptions::new().write(true)).open(&log)?.set_len(0)?;
     copied

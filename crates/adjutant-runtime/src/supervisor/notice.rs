@@ -1,4 +1,4 @@
-//! The news of a supervisor: events, and a table of all agents.
+//! The notices of a supervisor, and a table of all agents.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -8,14 +8,14 @@ use uuid::Uuid;
 
 use crate::{Goal, Instance, Status};
 
-/// Something that a supervisor did or found.
+/// An event of a supervisor.
 ///
-/// Shape: `{"notice":"status","agent":"…","id":"…","status":"ready"}`.
+/// Format: `{"notice":"status","agent":"…","id":"…","status":"ready"}`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Notice {
-    /// The status of an agent has changed, or was found.
+    /// The status of an agent changed, or was found.
     Status {
         /// Its name.
         agent: Arc<str>,
@@ -25,20 +25,20 @@ pub enum Notice {
         #[serde(flatten)]
         status: Status,
     },
-    /// An agent failed, and is started again after a pause.
+    /// An agent failed, and is restarted after a pause.
     Pause {
         /// Its name.
         agent: Arc<str>,
         /// Its id.
         id: Uuid,
-        /// The number of times that it failed in a row.
+        /// The number of consecutive failures.
         attempts: u32,
         /// The pause, in milliseconds.
         pause_ms: u64,
-        /// The reason why it failed.
+        /// The reason of the failure.
         why: Arc<str>,
     },
-    /// An agent failed, and is not started again before it is ordered to.
+    /// An agent failed, and is not restarted before the next order.
     GivenUp {
         /// Its name.
         agent: Arc<str>,
@@ -47,44 +47,44 @@ pub enum Notice {
         /// The reason.
         why: Arc<str>,
     },
-    /// An agent waits until another one ends, since so many run already.
+    /// An agent is queued because the maximum number of agents is running.
     Waiting {
         /// Its name.
         agent: Arc<str>,
         /// Its id.
         id: Uuid,
-        /// The number of agents that may run.
+        /// The maximum number of running agents.
         max_running: usize,
     },
-    /// Something is wrong that is no failure of an agent.
+    /// A problem other than a failure of an agent.
     Problem {
-        /// The agent that it is about, if it is about one.
+        /// The agent, if the problem concerns one.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<Arc<str>>,
-        /// A description of the problem.
+        /// The message.
         message: Arc<str>,
     },
-    /// So many notices were not read in time.
+    /// Notices were lost because the reader was too slow.
     Lost {
         /// The number of lost notices.
         count: u64,
     },
 }
 
-/// Receives the events of a supervisor.
+/// Receives the notices of a supervisor.
 #[derive(Debug)]
 pub struct Notices {
     from: broadcast::Receiver<Notice>,
 }
 
-/// Sees where all agents of a supervisor stand.
+/// A live table of all agents of a supervisor.
 #[derive(Clone)]
 pub struct Table {
     from: watch::Receiver<Arc<[AgentRow]>>,
     agents: watch::Receiver<Agents>,
 }
 
-/// The agents of a supervisor, by their ids.
+/// The agents of a supervisor by id.
 pub(super) type Agents = Arc<BTreeMap<Uuid, Arc<dyn Instance>>>;
 
 /// An agent of a supervisor.
@@ -98,16 +98,16 @@ pub struct AgentRow {
     /// Its status.
     #[serde(flatten)]
     pub status: Status,
-    /// The goal: where it should stand.
+    /// Its desired state.
     pub goal: Goal,
-    /// The number of automatic restarts since it was ordered to run.
+    /// The number of automatic restarts since the last start order.
     pub restarts: u64,
-    /// True if it waits for a place, since so many agents run already.
+    /// True if it is queued because the maximum number of agents is running.
     pub is_waiting: bool,
-    /// The time when it is started again, in milliseconds since 1970-01-01 UTC.
+    /// The time of the next start attempt, in milliseconds since 1970-01-01 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_ms: Option<u64>,
-    /// The reason why it is not started again.
+    /// The reason why it is not restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<Arc<str>>,
 }
@@ -117,7 +117,7 @@ impl Notices {
         Self { from }
     }
 
-    /// The next one; none when the supervisor has ended.
+    /// Waits for the next notice; `None` when the supervisor has stopped.
     ///
     /// Cancel: nothing is lost.
     pub async fn next(&mut self) -> Option<Notice> {
@@ -137,7 +137,7 @@ impl Table {
         Self { from, agents }
     }
 
-    /// Returns the agent of this name or id, if the supervisor has it.
+    /// Returns the agent with this name or id.
     pub fn agent(&self, word: &str) -> Option<Arc<dyn Instance>> {
         let agents = Arc::clone(&self.agents.borrow());
         let named = agents.values().find(|agent| *agent.name() == *word);
@@ -146,12 +146,12 @@ impl Table {
             .cloned()
     }
 
-    /// The agents, sorted by their names.
+    /// Returns the agents, sorted by name.
     pub fn rows(&self) -> Arc<[AgentRow]> {
         Arc::clone(&self.from.borrow())
     }
 
-    /// Waits until it has changed; whether it did, or the supervisor has ended.
+    /// Waits for a change; false when the supervisor has stopped.
     ///
     /// Cancel: nothing is lost.
     pub async fn changed(&mut self) -> bool {

@@ -7,16 +7,16 @@ use uuid::Uuid;
 
 use crate::{Backend, Error, ErrorKind, Instance, Loaded, Status, prompt::SessionsRequest};
 
-/// The time between two looks at an agent that begins already.
+/// The interval of checks of an agent that is already starting.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The outcome of a piece of work.
+/// The result of an operation.
 pub(super) enum Done {
     Started(Uuid, Result<(), Error>),
-    /// With the reason, if it was not requested.
+    /// With the reason, if the stop was not requested.
     Stopped(Uuid, Result<(), Error>, Option<Arc<str>>),
     Removed(Uuid, Result<(), Error>),
-    /// A probe ended; true if the agent answered.
+    /// A health check ended; true if the agent answered.
     Probed(Uuid, bool),
     Loaded(Result<Loaded, Error>),
     Rotated(Vec<(Uuid, Error)>),
@@ -28,7 +28,7 @@ pub(super) type DoneSender = mpsc::UnboundedSender<Done>;
 pub(super) fn start(instance: Arc<dyn Instance>, within: Duration, told: DoneSender) {
     tokio::spawn(async move {
         let id = instance.id();
-        // After the end of the supervisor there is no receiver.
+        // After the supervisor has stopped, there is no receiver.
         let _ = told.send(Done::Started(id, started(instance, within).await));
     });
 }
@@ -40,7 +40,7 @@ async fn started(instance: Arc<dyn Instance>, within: Duration) -> Result<(), Er
         Ok(ended) => ended.unwrap_or_else(|error| Err(broken(&error))),
         Err(_) => {
             instance.stop().await?;
-            // It returns, since its operation was stopped; otherwise it is no longer relevant.
+            // It returns because its operation was stopped; otherwise it is no longer relevant.
             starting.abort();
             let text = format!("it did not become ready within {} s", within.as_secs_f32());
             Err(Error::new(ErrorKind::Readiness, text))
@@ -48,7 +48,7 @@ async fn started(instance: Arc<dyn Instance>, within: Duration) -> Result<(), Er
     }
 }
 
-/// Starts it, or waits for it if it begins already.
+/// Starts it, or waits for a start in progress.
 async fn begin(instance: &dyn Instance) -> Result<(), Error> {
     while matches!(instance.status(), Status::Preparing | Status::Starting) {
         time::sleep(LOOK).await;
@@ -82,7 +82,7 @@ pub(super) fn remove(instance: Arc<dyn Instance>, told: DoneSender) {
     });
 }
 
-/// Sends a cheap request. Any answer counts; silence and a lost connection do not.
+/// Sends a cheap request. Any answer counts as success; a timeout and a lost connection do not.
 pub(super) fn probe(instance: Arc<dyn Instance>, within: Duration, told: DoneSender) {
     tokio::spawn(async move {
         let asked = async {

@@ -1,4 +1,4 @@
-//! The digest of a manifest's content; for an agent it is the same before and after its workspace was created.
+//! The digest of a manifest's content. For an agent it is the same before and after its workspace was created.
 
 use std::{
     fs,
@@ -17,12 +17,12 @@ use crate::{
     workspace::is_carried,
 };
 
-/// The depth to which directories of skills are looked through, and the number of files that count.
+/// The maximum depth of skill directories, and the maximum number of files.
 const MAX_DEPTH: usize = 32;
 const MAX_FILES: usize = 10_000;
-/// The maximum number of bytes that are hashed of all that one manifest names.
+/// The maximum total size of hashed files of a manifest, in bytes.
 const MAX_BYTES: u64 = 4 << 30;
-/// The maximum number of bytes of a file in a command line that is hashed.
+/// The maximum size of a hashed file in a command line, in bytes.
 const MAX_SCRIPT: u64 = 32 << 20;
 
 /// The subject of a digest. Trust in one does not extend to the other.
@@ -34,11 +34,11 @@ pub(super) enum Of {
     Agent,
 }
 
-/// The digest of a manifest with its agents' context, programs and data: `pinned` has the original digests of files
-/// that the agent may have changed since.
+/// Returns the digest of a manifest with its agents' context, programs and data: `pinned` has the original digests of
+/// files that the agent may have changed since.
 ///
 /// # Errors
-/// `Full` if that is more than is hashed.
+/// `Full` if the total size exceeds the maximum.
 pub(super) fn digest(
     manifest: &Manifest,
     (of, own): (Of, &Path),
@@ -59,7 +59,7 @@ pub(super) fn digest(
         *folder = hashed.content(folder)?;
     }
     for data in &mut meant.data {
-        // A workspace is made with its place written out.
+        // A workspace contains the explicit destination.
         data.to = data
             .to
             .take()
@@ -84,7 +84,7 @@ pub(super) fn digest(
     Ok(hex(&Sha256::digest(text)))
 }
 
-/// The path of a program in the directory of its agent, if it was included in a bundle.
+/// Returns the path of a program in the directory of its agent, if it was included in a bundle.
 pub(super) fn carried<'a>(binary: &'a Path, own: &Path) -> Option<&'a Path> {
     binary
         .strip_prefix(own)
@@ -92,19 +92,20 @@ pub(super) fn carried<'a>(binary: &'a Path, own: &Path) -> Option<&'a Path> {
         .filter(|inner| is_carried(inner))
 }
 
-/// The digest of a content with something beside it.
+/// Returns the digest of a content with an additional text.
 pub(super) fn also(digest: &str, beside: &str) -> String {
     hex(&Sha256::digest(format!("{digest}\n{beside}")))
 }
 
-/// The number of bytes that were hashed.
+/// A hasher that counts the bytes of files.
 #[derive(Default)]
 struct Hashed {
     bytes: u64,
 }
 
 impl Hashed {
-    /// The digest of a file; an unreadable one is represented by a word, except for one that is too long.
+    /// Counts the digest of a file. A constant replaces the digest of an unreadable file; a file that is too large is
+    /// an error.
     fn count(&mut self, found: Result<(String, u64), Error>) -> Result<String, Error> {
         let (sha256, bytes) = match found {
             Err(error) if error.kind() == ErrorKind::Full => return Err(error),
@@ -120,14 +121,14 @@ impl Hashed {
         Ok(sha256)
     }
 
-    /// The digest of a file, links followed.
+    /// Returns the digest of a file, following links.
     fn file(&mut self, path: &Path) -> Result<String, Error> {
         let real = fs::canonicalize(path).map_err(|error| storage("find", path, error));
         self.count(real.and_then(|real| digest_of(&real)))
     }
 
-    /// Returns the digest or the stamp of the file that a word of a command line names, as the script of a shell. Words
-    /// that begin with no slash mean files of the working directory, which the agent may change.
+    /// Returns the digest or the stamp of the file that a word of a command line names, such as the script of a shell.
+    /// A relative path means a file of the working directory, which the agent may change.
     fn word(&mut self, word: &str) -> Result<Option<String>, Error> {
         let behind = word.split_once('=').map_or(word, |(_, behind)| behind);
         let mut paths = [word, behind]
@@ -146,7 +147,7 @@ impl Hashed {
         })
     }
 
-    /// A file in the context of agents; a missing optional one is omitted.
+    /// Hashes a file in the context of agents; a missing optional one is omitted.
     fn told(&mut self, context: ContextSpec) -> Result<Option<ContextSpec>, Error> {
         let (file, name, optional) = match context {
             ContextSpec::File(file) => (file, None, false),
@@ -166,7 +167,7 @@ impl Hashed {
         })))
     }
 
-    /// The name of a file or a directory with the digest of its content, instead of its path.
+    /// Returns the name of a file or a directory with the digest of its content, instead of its path.
     fn content(&mut self, path: &Path) -> Result<PathBuf, Error> {
         let mut files = Vec::new();
         self.walk(path, Path::new(""), 0, &mut files)?;
@@ -184,7 +185,7 @@ impl Hashed {
     ) -> Result<(), Error> {
         let path = root.join(below);
         if depth > MAX_DEPTH || files.len() > MAX_FILES {
-            // A file that is not looked at may be anything: it is never the content that was trusted.
+            // A file that was not read can have any content, so it never matches a trusted content.
             files.push(format!("{} {below:?}", Uuid::now_v7()));
             return Ok(());
         }

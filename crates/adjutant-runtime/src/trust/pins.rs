@@ -14,17 +14,17 @@ use crate::{
     provenance::{digest_of, hex},
 };
 
-/// The most files and bytes that are pinned of one server. A larger set needs a confirmation at each start.
+/// The maximum number and total size of pinned files of one server. A larger set needs a confirmation at each start.
 const MAX_FILES: usize = 5_000;
 const MAX_BYTES: u64 = 50 << 20;
 /// Directories that are not pinned: commands cannot change the first two, and Python reads no caches there.
 const SKIPPED: [&str; 3] = [".git", ".adjutant", "__pycache__"];
-/// Interpreters: their first plain word is a script.
+/// Interpreters: their first argument that is not an option is a script.
 const INTERPRETERS: &str = "node nodejs deno bun tsx ts-node python python3 pypy pypy3 ruby perl php bash sh zsh dash java lua";
-/// Programs that run whatever the directory defines in which they start.
+/// Programs that run commands defined in their working directory.
 const PROJECT_RUNNERS: &str = "npm pnpm yarn make gmake cargo go just task uv poetry pdm hatch gradle gradlew mvn mvnw \
                                dotnet bundle rake mix swift tox nox docker-compose";
-/// Programs that fetch a package and run it. They obey these files of the directory in which they start.
+/// Programs that download a package and run it. They read these files of their working directory.
 const PACKAGE_RUNNERS: &str = "npx bunx pnpx uvx pipx";
 const PACKAGE_SETTINGS: [&str; 9] = [
     ".npmrc",
@@ -37,15 +37,15 @@ const PACKAGE_SETTINGS: [&str; 9] = [
     ".python-version",
     "node_modules/.bin",
 ];
-/// Endings by which interpreters complete a name.
+/// Extensions that interpreters add to a name.
 const ENDINGS: [&str; 10] = [
     "", ".js", ".mjs", ".cjs", ".ts", ".py", ".rb", ".php", ".json", ".sh",
 ];
-/// Endings of files that hold code.
+/// Extensions of code files.
 const CODE: [&str; 14] = [
     "js", "mjs", "cjs", "ts", "mts", "cts", "py", "pyz", "rb", "sh", "pl", "php", "jar", "lua",
 ];
-/// The directories of code that is looked for upwards from a script.
+/// The directories of code that are searched upwards from a script.
 const LIBRARIES: [&str; 2] = ["node_modules", "package.json"];
 
 /// The files of a program that an agent can change.
@@ -60,14 +60,14 @@ pub(crate) struct Pins {
 /// The content of pinned files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PinnedContent {
-    /// A digest of all names and contents; another one each time if there are too many.
+    /// A digest of all names and contents; unique each time if there are too many files.
     pub(crate) digest: String,
     pub(crate) files: usize,
     pub(crate) is_whole: bool,
 }
 
 impl Pins {
-    /// The files that a server runs, if it starts with `work` as its directory, which an agent can change.
+    /// Returns the files that a server runs if `work` is its working directory, which an agent can change.
     pub(crate) fn from_server(spec: &ServerSpec, work: &Path) -> Self {
         let mut pins = Self::default();
         let work = work.canonicalize().unwrap_or_else(|_| work.to_owned());
@@ -95,7 +95,7 @@ impl Pins {
         self.files.is_empty() && self.trees.is_empty()
     }
 
-    /// Returns the directories that are pinned with all that is in them.
+    /// Returns the directories that are pinned completely.
     pub(crate) fn trees(&self) -> impl Iterator<Item = &Path> {
         self.trees.iter().map(PathBuf::as_path)
     }
@@ -159,7 +159,7 @@ impl Pins {
         }
     }
 
-    /// Pins the files that a word names: itself, or the text behind `=` or in a list of paths.
+    /// Pins the files that a word names: the word itself, or the text after `=` or in a list of paths.
     fn add_named(&mut self, word: &str, (base, work): (&Path, &Path)) {
         let behind = word.split_once('=').map(|(_, value)| value);
         let joined = word.strip_prefix('-').and_then(|word| word.get(1..));
@@ -191,7 +191,7 @@ impl Pins {
         }
     }
 
-    /// Pins a script or a program with all that is beside it, and the libraries that it finds above.
+    /// Pins a script or a program with all files next to it, and the libraries above it.
     fn add_code(&mut self, path: &Path, work: &Path) {
         self.files.insert(path.to_owned());
         let mut folders = BTreeSet::new();
@@ -226,7 +226,7 @@ impl Pins {
         }
     }
 
-    /// Reads all files that are pinned. It blocks.
+    /// Reads all pinned files. Blocks.
     pub(crate) fn read(&self) -> PinnedContent {
         let mut walk = Walk::default();
         self.files.iter().for_each(|file| walk.add(file));
@@ -240,7 +240,7 @@ impl Pins {
                 .count(),
             digest: match is_whole {
                 true => hex(&Sha256::digest(text.join("\n"))),
-                // A file that is not looked at may be anything: it is never the content that was trusted.
+                // A file that was not read can have any content, so it never matches a trusted content.
                 false => Uuid::now_v7().to_string(),
             },
             is_whole,
@@ -299,7 +299,7 @@ impl Walk {
     }
 }
 
-/// True if a path, or the place where it leads, is in a directory.
+/// True if a path or its target is in a directory.
 fn is_below(path: &Path, work: &Path) -> bool {
     let real = path.canonicalize();
     path.starts_with(work) || real.is_ok_and(|real| real.starts_with(work))
@@ -312,7 +312,7 @@ fn find_program(program: &Path) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// True if a package is named with a version, as `name@1.2.3` or `name==1.2.3`.
+/// True if a package has a version, as in `name@1.2.3` or `name==1.2.3`.
 fn has_version(package: &str) -> bool {
     let version = package
         .get(1..)
@@ -322,7 +322,7 @@ fn has_version(package: &str) -> bool {
     })
 }
 
-/// The name of a package without its version.
+/// Returns the name of a package without its version.
 fn package_name(package: &str) -> &str {
     let end = package
         .get(1..)
@@ -348,7 +348,7 @@ mod tests {
 
     use super::*;
 
-    /// The content of what a server runs before and after a file is written.
+    /// Returns whether writing a file changes the pinned content of a server.
     fn differs(server: &Value, file: &str) -> bool {
         let folder = tempfile::tempdir().expect("a directory");
         let root = folder.path().canonicalize().expect("it is there");

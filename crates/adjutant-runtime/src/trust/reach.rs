@@ -1,5 +1,5 @@
-//! Everything in a manifest that reaches beyond its own text. Each struct is taken apart whole, so that a new field
-//! that nobody thought of here does not compile.
+//! Everything in a manifest that has an effect outside of its own text. Each struct is destructured completely, so that
+//! a new field that is not handled here does not compile.
 
 use std::path::Path;
 
@@ -14,34 +14,34 @@ use crate::{
     },
 };
 
-/// Something that a manifest reaches.
+/// An external effect of a manifest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reach<'a> {
-    /// A file or a directory that is copied into the workspace: what agents are told, skills, data.
+    /// A file or a directory that is copied into the workspace: context, skills, data.
     Copied(&'a Path),
-    /// A place within the workspace: a store, notes on failures, where data is laid.
+    /// A path within the workspace: a store, notes about failures, the destination of data.
     Inside(&'a Path),
-    /// The directory that a toolbox works in.
+    /// The directory of a toolbox.
     Root(&'a Path),
     /// A program.
     Program(&'a ProcessTool),
-    /// A server, by its name.
+    /// A server and its name.
     Server(&'a str, &'a ServerSpec),
-    /// Any command that a model asks for: the agent, and what its rules allow.
+    /// Any command that a model requests: the agent, and its rules.
     Commands(&'a str, Option<&'a RulesSpec>),
-    /// Any public page of the web: the agent.
+    /// Any public web page: the agent.
     Pages(&'a str),
-    /// A provider, in its own form.
+    /// A provider, as JSON.
     Provider(&'a Value),
-    /// Headers and fields of the requests of an agent: one may say who is asking, or whom the provider is to ask.
+    /// Headers and additional fields of an agent's requests, which may identify the caller or select another provider.
     Options(&'a str, &'a OptionsSpec),
     /// An agent of another process.
     Peer(&'a PeerSpec),
-    /// The variable that holds the address of a database.
+    /// The variable with the address of a database.
     Database(&'a str),
 }
 
-/// Everything that a manifest reaches.
+/// Returns all external effects of a manifest.
 pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
     let Manifest {
         adjutant: _,
@@ -56,7 +56,7 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
         mcp: McpSpec { servers },
         peers,
         skill_folders,
-        // Callers say where, and they hold the agent's token.
+        // Clients choose the addresses, and they have the agent's token.
         a2a_push: _,
         data,
         sessions:
@@ -74,7 +74,7 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
         memory,
         board,
         notes,
-        // It is told with the programs that get it.
+        // Listed with the programs that receive it.
         environment: _,
         budget: _,
     } = manifest;
@@ -112,23 +112,23 @@ fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
     let AgentSpec {
         name,
         description: _,
-        // It names a provider; where that is and what key it has is told with the provider.
+        // Names a provider, which is listed with its address and key.
         model: _,
         options,
         instructions,
         context,
         toolboxes,
-        // It names programs of the manifest.
+        // Names programs of the manifest.
         tools: _,
         skills: _,
         effects: _,
         behavior: _,
-        // It names what the application gives.
+        // Names parts of the application.
         middleware: _,
         compaction: _,
         floor: _,
         access: _,
-        // They are told with the commands that they allow; of all else they only take away.
+        // Listed with the commands that they allow; otherwise rules only restrict.
         rules,
         limits: _,
         max_turns: _,

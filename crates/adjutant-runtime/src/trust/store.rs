@@ -1,5 +1,4 @@
-//! The contents that a person has trusted: one file each, in the person's own directory, where no project can bring its
-//! own.
+//! The contents that the user has trusted: one file each, in the user's own directory, which no project can provide.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +13,7 @@ use crate::{
     wants::Wants,
 };
 
-/// The contents that a person has trusted.
+/// The contents that the user has trusted.
 ///
 /// | path | what it is |
 /// |---|---|
@@ -28,7 +27,7 @@ pub struct TrustStore {
 }
 
 impl TrustStore {
-    /// The store in this directory. It need not be there yet.
+    /// Uses this directory, which need not exist yet.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: Some(folder.into()),
@@ -36,9 +35,9 @@ impl TrustStore {
         }
     }
 
-    /// The user's own: `adjutant/trust` in `XDG_STATE_HOME`, else in `~/.local/state`.
+    /// Uses the user's own directory: `adjutant/trust` in `XDG_STATE_HOME`, else in `~/.local/state`.
     ///
-    /// Without either variable, trust lasts as long as the process.
+    /// Without either variable, trust is lost when the process exits.
     pub fn of_user() -> Self {
         let of = |variable: &str| {
             env::var_os(variable)
@@ -53,12 +52,12 @@ impl TrustStore {
         }
     }
 
-    /// The directory, if trust outlives the process.
+    /// Returns the directory, if trust outlives the process.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// True if a content of this digest was trusted.
+    /// True if a content with this digest was trusted.
     ///
     /// # Errors
     /// `Storage` if that cannot be determined.
@@ -84,7 +83,7 @@ impl TrustStore {
     /// Trusts this content.
     ///
     /// # Errors
-    /// `Storage` if that cannot be written down; it holds in this process all the same.
+    /// `Storage` if the file cannot be written; the trust still applies in this process.
     pub fn trust(&self, wants: &Wants) -> Result<(), Error> {
         self.held
             .lock()

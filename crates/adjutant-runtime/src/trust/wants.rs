@@ -1,4 +1,4 @@
-//! Finds out what a manifest wants that is more than to read its own directory and to ask a known provider: all of it.
+//! Determines all permissions that a manifest requests beyond reading its own directory and calling a known provider.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,20 +25,20 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The directory of a workspace that belongs to its tools; nothing of ours is written through it, but for reflections.
+/// The directory of a workspace for its tools. The runtime writes nothing through it, except for reflections.
 const WORK: &str = "work";
-/// The number of files of a workspace that are looked at, and the depth: an agent of years keeps a directory for each
+/// The maximum number of inspected files of a workspace, and the maximum depth: an old agent has a directory for each
 /// session.
 const MAX_FILES: usize = 1_000_000;
 const MAX_DEPTH: usize = 32;
-/// The maximum number of files that are counted among those that programs of an agent may use.
+/// The maximum number of counted files that programs of an agent may use.
 const MAX_COUNTED: usize = 10_000;
 
 impl Wants {
-    /// Returns the wants of a manifest whose own directory is this one. It reads files, and blocks.
+    /// Returns the permissions that a manifest in this directory requests. Reads files, and blocks.
     ///
     /// # Errors
-    /// `Full` if a file that it names is longer than 1 GiB, or all of them are than 4 GiB.
+    /// `Full` if a file is larger than 1 GiB, or all files together are larger than 4 GiB.
     pub fn of(manifest: &Manifest, own: &Path) -> Result<Self, Error> {
         Self::sorted(manifest, own, Of::Manifest, |_| None)
     }
@@ -49,7 +49,7 @@ impl Wants {
         of: Of,
         pinned: impl Fn(&Path) -> Option<String>,
     ) -> Result<Self, Error> {
-        // Copies lie elsewhere once they are made: those of an agent are told by what they hold.
+        // The paths of copies differ between agents, so copies are identified by their content.
         let is_by_path = |it: &Reach<'_>| of == Of::Manifest || !matches!(it, Reach::Copied(_));
         let sorted = |reach: Vec<Reach<'_>>| {
             reach
@@ -60,7 +60,7 @@ impl Wants {
         let all: BTreeSet<Want> = sorted(reach(manifest));
         let by_path: BTreeSet<Want> =
             sorted(reach(manifest).into_iter().filter(is_by_path).collect());
-        // The target of a path is no part of the manifest, and may change without it.
+        // The target of a path is not part of the manifest, and may change without it.
         let digest = content::digest(manifest, (of, own), pinned)?;
         let digest = by_path
             .iter()
@@ -72,11 +72,11 @@ impl Wants {
         })
     }
 
-    /// Returns the wants of an agent that was written down in this directory, no matter by whom. It reads files, and
-    /// blocks.
+    /// Returns the permissions that the recorded agent in this directory requests, whoever recorded it. Reads files,
+    /// and blocks.
     ///
     /// # Errors
-    /// `Missing` if there is no agent, `Storage` if it cannot be read, `Full` as of a manifest.
+    /// `Missing` if there is no agent, `Storage` if it cannot be read, `Full` as for a manifest.
     pub fn of_agent(workspace: &Workspace) -> Result<Self, Error> {
         if workspace.is_prepared() {
             let made = workspace.prepared()?;
@@ -85,14 +85,14 @@ impl Wants {
         Self::of_workspace(workspace, &workspace.agent()?.resolved.manifest, &[])
     }
 
-    /// Returns the wants of a manifest that runs in this directory, and was made of these files.
+    /// Returns the permissions that a manifest requests which runs in this directory, and was read from these files.
     pub(crate) fn of_workspace(
         workspace: &Workspace,
         manifest: &Manifest,
         files: &[PinnedFile],
     ) -> Result<Self, Error> {
         let pinned = |path: &Path| {
-            // A file that lies elsewhere is no copy, whatever is written of it.
+            // A file outside the workspace is not a copy, even if it is recorded as one.
             let files = if is_within(workspace.root(), path) {
                 files
             } else {
@@ -135,12 +135,12 @@ impl Wants {
             .chain((!is_whole).then(|| Want::new(WantKind::Folder, unseen)))
             .collect::<Vec<_>>();
         for link in links {
-            // It is no part of the manifest, whose content may be trusted without it.
+            // Links are not part of the manifest, whose content may be trusted without them.
             wants.digest = content::also(&wants.digest, &link.to_string());
             wants.all.push(link);
         }
         if wants.all.iter().any(|want| want.kind == WantKind::Program) {
-            // They are the agent's to change, so they are listed with what is wanted and are no part of the digest.
+            // The agent may change them, so they are listed with the permissions and are not part of the digest.
             for (folder, name) in [
                 (workspace.work(), "its working folder"),
                 (workspace.file("home"), "its home"),
@@ -161,7 +161,7 @@ impl Wants {
         Ok(wants)
     }
 
-    /// The same, with the files that a server runs and that an agent can change.
+    /// Adds the files that a server runs and that an agent can change.
     #[cfg(feature = "mcp")]
     pub(crate) fn with_pins(mut self, name: &str, pins: &Pins) -> Self {
         if let Some(package) = &pins.floating {
@@ -192,7 +192,7 @@ impl Wants {
         self
     }
 
-    /// The same, of a content that is more than the manifest: it is trusted by itself.
+    /// Adds a content beyond the manifest, which needs its own trust.
     pub(crate) fn with_content(mut self, digest: &str) -> Self {
         self.digest = content::also(&self.digest, digest);
         self
@@ -303,7 +303,7 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
     }
 }
 
-/// A server with all that is said of it; variables stand as they are named.
+/// Describes a server with all its fields; variables are not expanded.
 fn server(name: &str, spec: &ServerSpec, own: &Path) -> Want {
     let ServerSpec {
         command: program,
@@ -351,7 +351,7 @@ fn server(name: &str, spec: &ServerSpec, own: &Path) -> Want {
     }
 }
 
-/// A program with all its words and its environment.
+/// Describes a program with its arguments and environment.
 fn command(
     (program, args): (&Path, &[Arc<str>]),
     whose: &str,
@@ -359,7 +359,7 @@ fn command(
     variables: BTreeMap<&String, &String>,
     own: &Path,
 ) -> String {
-    // One that was carried along is the same wherever its agent is kept.
+    // A program from a bundle is identified without the place of its agent.
     let mut text = quoted(content::carried(program, own).unwrap_or(program));
     args.iter()
         .for_each(|word| text += &format!(" {}", Value::from(&**word)));
@@ -391,9 +391,9 @@ fn command(
     text
 }
 
-/// Returns where a provider is, and whose keys go there; nothing if that is what is known of a provider anyway.
+/// Returns the address of a provider and the keys that are sent there; `None` if both are the provider's known ones.
 fn address(value: &Value) -> Option<String> {
-    // A provider that cannot be read is never used, and shown as it is.
+    // An invalid provider is never used, and is displayed unchanged.
     let Ok(provider) = serde_json::from_value::<Provider>(value.clone()) else {
         return Some(value.to_string());
     };
@@ -425,7 +425,7 @@ fn address(value: &Value) -> Option<String> {
     Some(text)
 }
 
-/// An address: a letter of another script looks like one of a known host.
+/// Formats an address so that letters of other scripts cannot imitate a known host.
 fn plain(address: &str) -> String {
     address
         .chars()
@@ -439,7 +439,7 @@ fn plain(address: &str) -> String {
         .collect()
 }
 
-/// The links of a workspace that lead out of it, or nowhere; says whether all of it was looked at.
+/// Finds the links of a workspace that lead out of it or nowhere; returns whether all entries were inspected.
 fn find_links(
     root: &Path,
     folder: &Path,
@@ -466,7 +466,7 @@ fn find_links(
     true
 }
 
-/// Returns `before` plus the number of files in a directory, counted as far as anybody would read the number.
+/// Returns `before` plus the number of files in a directory, up to a maximum.
 fn count(folder: &Path, depth: usize, before: usize) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.fold(before, |all, entry| {
@@ -479,12 +479,12 @@ fn count(folder: &Path, depth: usize, before: usize) -> usize {
     })
 }
 
-/// True if a link leads out of a directory, or nowhere.
+/// True if a link leads out of a directory or nowhere.
 fn leads_out(root: &Path, link: &Path) -> bool {
     !link.canonicalize().is_ok_and(|_| is_within(root, link))
 }
 
-/// Returns where a path leads, and how it is written if that is elsewhere.
+/// Formats a path with its target, if that differs.
 fn shown(path: &Path) -> String {
     match path.canonicalize() {
         Ok(real) if real != path => format!("{}, by {}", quoted(&real), quoted(path)),
@@ -496,7 +496,7 @@ fn quoted(path: &Path) -> String {
     Value::from(path.to_string_lossy()).to_string()
 }
 
-/// True if a path lies in a directory, with links followed as far as there is something.
+/// True if a path is in a directory, with links resolved for its existing part.
 fn is_within(own: &Path, path: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     match (real(own), real(path)) {

@@ -1,4 +1,4 @@
-//! The changes of an agent's update: fields of its manifest, files that it runs, tools.
+//! The changes of an agent's update: fields of its manifest, files, tools.
 
 use std::{collections::BTreeSet, fmt, path::PathBuf, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
 /// The maximum number of characters of a value.
 const MAX_VALUE: usize = 200;
 
-/// The changes of an update. Its text has one line for each change.
+/// The changes of an update. `Display` writes one line for each change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Changes {
@@ -76,7 +76,7 @@ impl Changes {
     }
 }
 
-/// The tools and toolboxes that agents name.
+/// Returns the tools and toolboxes that agents name.
 fn tools(manifest: &Manifest) -> BTreeSet<(Arc<str>, Arc<str>)> {
     let mut tools = BTreeSet::new();
     for agent in &manifest.agents {
@@ -175,7 +175,7 @@ impl fmt::Display for Changes {
     }
 }
 
-/// A value in one line, cut if it is long.
+/// Formats a value in one line, truncated if it is long.
 fn shown(value: &Value) -> String {
     let text = hidden::whole(&value.to_string());
     match text.char_indices().nth(MAX_VALUE) {

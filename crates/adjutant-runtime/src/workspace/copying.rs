@@ -1,4 +1,4 @@
-//! Copies of files in the context: regular files within a directory, up to a size, with the digest of the copy.
+//! Copies files: regular files within a directory, up to a size, with the digest of the copy.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -15,28 +15,28 @@ use crate::{
     provenance::hex,
 };
 
-/// The maximum number of bytes of one context or instruction file.
+/// The maximum size of a context or instruction file, in bytes.
 pub(crate) const MAX_CONTEXT: u64 = 8 << 20;
-/// The maximum number of bytes of one file of data.
+/// The maximum size of a data file, in bytes.
 pub(crate) const MAX_DATA: u64 = 256 << 20;
-/// The maximum number of bytes of one file of a skill.
+/// The maximum size of a file of a skill, in bytes.
 pub(crate) const MAX_SKILL: u64 = 32 << 20;
-/// The most files of one skill directory.
+/// The maximum number of files of one skill directory.
 pub(crate) const MAX_SKILL_FILES: usize = 4_096;
-/// The most directories within directories of a skill directory.
+/// The maximum depth of a skill directory.
 pub(crate) const MAX_SKILL_DEPTH: usize = 16;
 
-/// The number of bytes that are read at a time.
+/// The number of bytes per read.
 const CHUNK: usize = 64 << 10;
 
 /// Copies files until a stop request.
 pub(super) struct Copier<'a> {
-    /// The directories that files must lie in, without links in their paths. None: anywhere.
+    /// The directories that must contain the files, without links in their paths; empty for any place.
     pub(super) within: &'a [PathBuf],
     pub(super) cancel: &'a Cancel,
 }
 
-/// The digest and the size of a file that was copied.
+/// The digest and the size of a copied file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Copied {
     pub(super) sha256: String,
@@ -54,7 +54,7 @@ impl Copier<'_> {
         self.copy(source, from, to, cap, executable)
     }
 
-    /// Copies a directory with all in it, and gives the paths of the copies relative to `to`, in order.
+    /// Copies a directory recursively, and returns the paths of the copies relative to `to`, in order.
     pub(super) fn folder(&self, from: &Path, to: &Path) -> Result<Vec<(PathBuf, Copied)>, Error> {
         let real = self.real(from)?;
         if !real.is_dir() {
@@ -101,7 +101,8 @@ impl Copier<'_> {
         ))
     }
 
-    /// Looks where an opened file lies: a directory above it may have become a link since its path was freed of them.
+    /// Checks the location of an opened file: a directory above it may have been replaced by a link since its path was
+    /// resolved.
     #[cfg(target_os = "linux")]
     fn opened_within(&self, file: &File, path: &Path) -> Result<(), Error> {
         use std::os::fd::AsRawFd;
@@ -163,7 +164,8 @@ impl Copier<'_> {
     }
 }
 
-/// The files of a directory, relative to it. A link or a device within is refused, not passed over: it would be missed.
+/// Lists the files of a directory, relative to it. A link or a device in it is an error, because its content would be
+/// missing.
 fn list(root: &Path, below: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Error> {
     let folder = root.join(below);
     let refuse = |what: String| Err(Error::new(ErrorKind::Pull, what));

@@ -1,4 +1,4 @@
-//! Kernel locks: a dying process releases them, so they are always accurate.
+//! Kernel locks: they are released when a process dies, so they are always accurate.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -11,18 +11,18 @@ use crate::{
     files::{private, storage},
 };
 
-/// The number of tries to take a lock, and the pause after each.
+/// The number of attempts to acquire a lock, and the pause after each.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A lock, held until it is dropped or its process ends.
+/// A lock, held until it is dropped or its process exits.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
 }
 
 impl Lock {
-    /// Takes a lock. Blocks for some milliseconds if it is held.
+    /// Acquires a lock. Blocks for some milliseconds if it is held.
     ///
     /// # Errors
     /// `Busy` if another process holds it, `Storage` if the file cannot be created.
@@ -31,7 +31,7 @@ impl Lock {
         for _ in 0..TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { file }),
-                // A process that looks whether the lock is held holds it for a moment.
+                // A process that checks the lock holds it briefly.
                 Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
                 Err(TryLockError::Error(error)) => return Err(storage("lock", path, error)),
             }
@@ -42,17 +42,17 @@ impl Lock {
         ))
     }
 
-    /// Takes a lock, and waits for it as long as it takes. Blocks.
+    /// Acquires a lock, and waits for it without a timeout. Blocks.
     pub(crate) fn wait(path: &Path) -> Result<Self, Error> {
         let file = open(path)?;
         file.lock().map_err(|error| storage("lock", path, error))?;
         Ok(Self { file })
     }
 
-    /// True if it is held.
+    /// True if the lock is held.
     ///
     /// # Errors
-    /// `Storage` if that cannot be found out.
+    /// `Storage` if that cannot be determined.
     pub fn is_held(path: &Path) -> Result<bool, Error> {
         // The check creates no file: a shared lock is tried on the existing one.
         let file = match private(OpenOptions::new().read(true)).open(path) {
@@ -72,10 +72,10 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// Lets go in so many words: a child that another thread has just forked holds the same open file until it becomes
-    /// its program, and closing ours alone would leave it locked until then.
+    /// Unlocks explicitly: a child that another thread has just forked shares the open file until it executes its
+    /// program, and closing only ours would keep the lock until then.
     fn drop(&mut self) {
-        // A lock that cannot be let go of goes with its file.
+        // If it fails, the lock is released when the file is closed.
         let _gone = self.file.unlock();
     }
 }

@@ -1,4 +1,4 @@
-//! Creates a workspace: copies of its agents' context, and the digest of every file that will run.
+//! Creates a workspace: copies of its agents' context, and the digest of every file that it runs.
 
 use std::{
     collections::BTreeMap,
@@ -19,15 +19,15 @@ use crate::{
     provenance::{FileKind, PinnedFile, Provenance, digest_of, pin_program},
 };
 
-/// The directory in which everything is made, before it is moved to its place.
+/// The temporary directory in which everything is created.
 const MAKING: &str = ".preparing";
-/// The directories that are moved to their places.
+/// The directories that are moved to their final places.
 const MADE: [&str; 3] = ["context", "skills", "work"];
 
-/// Makes a workspace. Blocks.
+/// Creates a workspace. Blocks.
 ///
-/// Everything is created in a temporary directory and moved to its place; `prepared.json`, written last, marks it as
-/// complete. Remainders of an earlier attempt are deleted first.
+/// Everything is created in a temporary directory and moved to its final place; `prepared.json`, written last, marks it
+/// as complete. Remains of an earlier attempt are deleted first.
 pub(crate) fn prepare(
     workspace: &Workspace,
     resolved: &Resolved,
@@ -43,7 +43,7 @@ pub(crate) fn prepare(
     made
 }
 
-/// Deletes the remainders of a failed attempt.
+/// Deletes the remains of a failed attempt.
 pub(crate) fn clear(workspace: &Workspace) -> Result<(), Error> {
     files::remove_folder(&workspace.file(MAKING))?;
     if workspace.is_prepared() {
@@ -53,7 +53,7 @@ pub(crate) fn clear(workspace: &Workspace) -> Result<(), Error> {
         .try_for_each(|name| files::remove_folder(&workspace.file(name)))
 }
 
-/// Creates everything in a new directory without a marker.
+/// Creates everything in a new directory without the marker.
 pub(super) fn make(
     workspace: &Workspace,
     resolved: &Resolved,
@@ -102,7 +102,7 @@ pub(super) fn make(
     ))
 }
 
-/// Moves the result to its place.
+/// Moves the result to its final place.
 fn put(
     workspace: &Workspace,
     making: &Workspace,
@@ -120,7 +120,7 @@ fn put(
     Ok(prepared)
 }
 
-/// The directories of the files that a manifest was read from, without links.
+/// Returns the directories of the manifest's files, without links.
 fn folders_of(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let folder = |source: &PathBuf| {
         let folder = source.parent().unwrap_or(Path::new("/"));
@@ -129,15 +129,15 @@ fn folders_of(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     sources.iter().map(folder).collect()
 }
 
-/// The directory of programs that were carried along.
+/// The directory of programs from a bundle.
 pub(crate) const TOOLS: &str = "tools";
 
-/// True if a path means a program that was carried along; a bare name means one of `PATH`.
+/// True if a path is a program from a bundle; a bare name is looked up in `PATH`.
 pub(crate) fn is_carried(path: &Path) -> bool {
     path.starts_with(TOOLS) && path.components().count() > 1
 }
 
-/// Calls with every path of a manifest that means a copy in the workspace.
+/// Calls a function with every path of a manifest that refers to a copy in the workspace.
 pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut PathBuf)) {
     for agent in &mut manifest.agents {
         if let Some(Instructions::File { file }) = &mut agent.instructions {
@@ -155,15 +155,14 @@ pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut
         .data
         .iter_mut()
         .for_each(|data| change(&mut data.file));
-    // Programs stay where they are, except for programs from a bundle.
+    // Programs are not copied, except for programs from a bundle.
     let programs = manifest
         .programs_mut()
         .filter(|program| is_carried(program.path));
     programs.for_each(|program| change(program.path));
 }
 
-/// True if two manifests mean the same but for what the making of a workspace changes: paths of copies, and digests of
-/// programs.
+/// True if two manifests are equal except for the changes by a workspace: paths of copies, and digests of programs.
 pub(crate) fn is_same(one: &Manifest, other: &Manifest) -> bool {
     let meant = |manifest: &Manifest| {
         let mut manifest = manifest.clone();
@@ -185,7 +184,7 @@ pub(crate) fn is_same(one: &Manifest, other: &Manifest) -> bool {
     meant(one) == meant(other)
 }
 
-/// A workspace that is being made.
+/// A workspace that is being created.
 struct Making<'a> {
     copier: Copier<'a>,
     into: Workspace,
@@ -195,7 +194,7 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// Pins the files of the manifest, which stay where they are.
+    /// Records the digests of the manifest's files, which are not copied.
     fn sources(&mut self, sources: &[PathBuf]) -> Result<(), Error> {
         for source in sources {
             self.copier.go_on()?;
@@ -210,7 +209,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Copies the context of agents. A missing optional file is no longer part of the manifest that runs.
+    /// Copies the context of agents. A missing optional file is removed from the running manifest.
     fn told(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
         for agent in &mut manifest.agents {
             if let Some(Instructions::File { file }) = &mut agent.instructions {
@@ -284,7 +283,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Lays files of data into the working directory.
+    /// Copies data files into the working directory.
     fn data(&mut self, data: &mut [DataSpec]) -> Result<(), Error> {
         for data in data {
             let to = match &data.to {
@@ -313,7 +312,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Pins the programs, which stay where they are: they need what lies beside them.
+    /// Records the digests of programs, which are not copied, because they may need files next to them.
     fn programs(&mut self, manifest: &mut Manifest, host: &Path) -> Result<(), Error> {
         for program in manifest.programs_mut() {
             self.copier.go_on()?;
@@ -330,7 +329,7 @@ impl Making<'_> {
                 );
                 return Err(Error::new(ErrorKind::Pull, message));
             }
-            // So that every start checks the same bytes.
+            // So that every start checks the same digest.
             *program.sha256 = Some(pinned.sha256.as_str().into());
             if !self.files.contains(&pinned) {
                 self.files.push(pinned);

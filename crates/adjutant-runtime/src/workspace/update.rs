@@ -1,5 +1,5 @@
-//! An update of a workspace: made beside what runs, put in its place by the next start, taken back if that start fails.
-//! Sessions, memories, boards and notes, and what else lies in the working directory, stay as they are.
+//! An update of a workspace: prepared next to the running version, applied by the next start, rolled back if that start
+//! fails. Sessions, memories, boards and notes, and other files in the working directory, are unchanged.
 
 use std::{
     fs,
@@ -23,9 +23,9 @@ use crate::{
     provenance::FileKind,
 };
 
-/// The directory of an update that is made and not yet in its place.
+/// The directory of a prepared update that is not applied yet.
 const STAGED: &str = ".update";
-/// The name of such a directory while it is deleted.
+/// The name of that directory while it is deleted.
 const DROPPED: &str = ".dropped";
 /// The directory of the previous version, until a start of the update has succeeded.
 const FORMER: &str = ".former";
@@ -36,36 +36,36 @@ const TOLD: &str = "updated.json";
 
 /// The outcome of the last update: `updated.json`.
 ///
-/// Shape: `{"at_ms":1767225600000}`, `{"at_ms":1767225600000,"failed":"…"}`.
+/// Format: `{"at_ms":1767225600000}`, `{"at_ms":1767225600000,"failed":"…"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UpdateFile {
-    /// When, in milliseconds since 1970-01-01 UTC.
+    /// The time, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// Why it was taken back; none if it holds.
+    /// The reason why it was rolled back; `None` if it was confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<Arc<str>>,
 }
 
-/// A prepared update that is not kept yet: dropping it changes nothing. The agent cannot be prepared or started in
+/// A prepared update that is not stored yet: dropping it changes nothing. The agent cannot be prepared or started in
 /// the meantime.
 #[derive(Debug)]
 pub struct MadeUpdate {
     workspace: Workspace,
     agent: AgentFile,
     changes: Changes,
-    /// Where it was created; `None` if the agent was not prepared yet either.
+    /// The temporary workspace; `None` if the agent was not prepared yet either.
     making: Option<Workspace>,
     _life: Lock,
 }
 
 impl MadeUpdate {
-    /// Its changes.
+    /// Returns its changes.
     pub fn changes(&self) -> &Changes {
         &self.changes
     }
 
-    /// Lets the next start apply it, replacing an earlier one. It is durable when this returns.
+    /// Stores the update for the next start, replacing an earlier one. It is durable when this returns.
     ///
     /// # Errors
     /// `Storage` if it cannot be written: the earlier one stays.
@@ -82,19 +82,19 @@ impl MadeUpdate {
 
 impl Drop for MadeUpdate {
     fn drop(&mut self) {
-        // A remainder is deleted by the next update.
+        // The next update deletes the remains.
         let _left = clear(&self.workspace);
     }
 }
 
 impl Workspace {
-    /// Makes an update of an agent beside what runs, which does not know of it before it is kept.
+    /// Prepares an update of an agent next to the running version. It has no effect before it is stored.
     ///
     /// Blocks. An interrupted update is finished first.
     ///
     /// # Errors
-    /// `Invalid` if it has another name, `Busy` if the agent is being prepared or started, and the errors of
-    /// preparing: nothing has changed then.
+    /// `Invalid` if the name differs, `Busy` if the agent is being prepared or started, and the errors of preparing;
+    /// nothing has changed then.
     pub fn make_update(
         &self,
         resolved: &Resolved,
@@ -128,7 +128,7 @@ impl Workspace {
         }
         let (making, prepared) = make(self, resolved, host, now_ms, &Cancel::new())?;
         let known = self.prepared()?.provenance.files;
-        // A file of data that is the same is the agent's, whatever it has made of it since.
+        // An unchanged data file is not copied again, because the agent may have changed its copy.
         for file in prepared
             .provenance
             .files
@@ -150,7 +150,7 @@ impl Workspace {
         Ok(made)
     }
 
-    /// Drops an update that is not in its place: it is there whole or not at all.
+    /// Deletes a prepared update that is not applied; it is either complete or gone.
     ///
     /// # Errors
     /// `Storage` if it cannot be deleted.
@@ -163,7 +163,7 @@ impl Workspace {
         files::remove_folder(&dropped)
     }
 
-    /// Returns the workspace of an update that is not in its place, if there is one.
+    /// Returns the workspace of a prepared update, if there is one.
     pub fn update(&self) -> Option<Workspace> {
         let staged = self.file(STAGED);
         staged.is_dir().then(|| Workspace::at(staged))
@@ -172,7 +172,7 @@ impl Workspace {
     /// Returns how the last update ended, if there was one.
     ///
     /// # Errors
-    /// `Storage` if it cannot be read.
+    /// `Storage` if the file cannot be read.
     pub fn last_update(&self) -> Result<Option<UpdateFile>, Error> {
         files::read_json_if_any(&self.file(TOLD))
     }
@@ -195,7 +195,7 @@ impl Workspace {
                 self.file("").join(&item),
                 former.file("").join(&item),
             );
-            // Programs from a bundle are not part of an update, which names others.
+            // Programs from a bundle are not part of an update, which names other programs.
             let goes = there(&new) || item == Path::new(TOOLS);
             // The confirmed version is kept, not its replacement, which never started.
             if there(&now) && goes && !there(&old) {
@@ -210,12 +210,12 @@ impl Workspace {
         Ok(true)
     }
 
-    /// True if an update is in its place and no start has succeeded with it yet.
+    /// True if an update is applied and no start has succeeded with it yet.
     pub fn is_on_trial(&self) -> bool {
         self.file(FORMER).is_dir()
     }
 
-    /// An update has proven itself.
+    /// Confirms an update.
     pub(crate) fn keep_update(&self, now_ms: u64) -> Result<(), Error> {
         files::write_json(
             &self.file(TOLD),
@@ -228,7 +228,7 @@ impl Workspace {
         files::remove_folder(&self.file(FORMER))
     }
 
-    /// An update has failed: the previous version is restored.
+    /// Rolls an update back: the previous version is restored.
     pub(crate) fn take_back(&self, why: &str, now_ms: u64) -> Result<(), Error> {
         let told = UpdateFile {
             at_ms: now_ms,
@@ -251,7 +251,7 @@ impl Workspace {
     }
 }
 
-/// Returns the things that a directory holds and that are put in their place one by one: `agent.json` is the last.
+/// Returns the entries that are replaced one by one; `agent.json` is the last.
 fn items(of: &Workspace) -> Result<Vec<PathBuf>, Error> {
     let mut items: Vec<PathBuf> = ["context", "skills", TOOLS].map(PathBuf::from).into();
     let mut folders = vec![PathBuf::from("work")];
@@ -280,8 +280,7 @@ fn there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// Moves the current files aside. A file has both names until another one takes its own, so that it exists at any
-/// time.
+/// Moves the current files aside. A file has both names until another one replaces it, so that it always exists.
 fn kept(now: &Path, old: &Path) -> Result<(), Error> {
     if let Some(folder) = old.parent() {
         files::make_folder(folder)?;
@@ -291,7 +290,7 @@ fn kept(now: &Path, old: &Path) -> Result<(), Error> {
         .map_err(|error| storage("keep", now, error))
 }
 
-/// Puts a directory where another one may be, which is then in its place or gone: where the system can, in one step.
+/// Replaces a directory, atomically if the system supports that. The previous one is then at `from` or deleted.
 fn put_down(from: &Path, to: &Path) -> Result<(), Error> {
     #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
     if rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::EXCHANGE).is_ok() {
@@ -301,7 +300,7 @@ fn put_down(from: &Path, to: &Path) -> Result<(), Error> {
     fs::rename(from, to).map_err(|error| storage("make", to, error))
 }
 
-/// Moves a file or a directory over whatever is there.
+/// Moves a file or a directory, replacing the destination.
 fn moved(from: &Path, to: &Path) -> Result<(), Error> {
     if to.symlink_metadata().is_ok_and(|it| it.is_dir()) {
         files::remove_folder(to)?;

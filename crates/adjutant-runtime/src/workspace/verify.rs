@@ -1,4 +1,4 @@
-//! The check that everything an agent is made of is still the same in its workspace.
+//! Checks that the files of an agent in its workspace are unchanged.
 
 use std::{fs, path::Path};
 
@@ -15,15 +15,15 @@ impl Provenance {
     /// Reads the record of a workspace.
     ///
     /// # Errors
-    /// `Missing` if it is not made, `Storage` if it cannot be read.
+    /// `Missing` if the workspace is not prepared, `Storage` if it cannot be read.
     pub fn collect(workspace: &Workspace) -> Result<Self, Error> {
         workspace
             .prepared()
             .map(|prepared: Prepared| prepared.provenance)
     }
 
-    /// Returns every difference from the record, in the order of the files; empty without any. The running manifest
-    /// is compared with its source. It reads every file, and blocks.
+    /// Returns every difference from the record, in the order of the files; empty if there are none. The running
+    /// manifest is compared with its source. Reads every file, and blocks.
     pub fn verify(&self, workspace: &Workspace) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self
             .files
@@ -47,7 +47,7 @@ impl Provenance {
         findings
     }
 
-    /// Files of the copies that were not there, or cannot be looked at.
+    /// Finds files of the copies that were not recorded, or cannot be read.
     fn extra(&self, workspace: &Workspace, below: &Path, findings: &mut Vec<Finding>) {
         for entry in fs::read_dir(workspace.file("").join(below))
             .into_iter()

@@ -18,7 +18,7 @@ fn rests() -> Flight {
     Flight::default()
 }
 
-/// Checks what is done for a fresh agent.
+/// Checks the step for a new agent.
 #[track_caller]
 fn check(goal: Goal, status: &Status, flight: Flight, expect: SupervisorStep) {
     let mut course = Course::default();
@@ -60,7 +60,7 @@ fn step_is_that_of_the_table_when_nothing_happened_before() {
     for status in [Status::Ready, Status::Working] {
         check(Running, &status, rests(), SupervisorStep::Rest);
     }
-    // One that begins without anybody waiting for it is waited for.
+    // A start in progress without a waiter is waited for.
     for status in [Status::Preparing, Status::Starting] {
         check(Running, &status, rests(), SupervisorStep::Start);
         check(Running, &status, starting, SupervisorStep::Rest);
@@ -162,7 +162,8 @@ fn one_that_can_heal_is_tried_without_end_and_config_never_again() {
     );
 }
 
-/// Crashes so far apart, each after it was ready for so long; whether it was given up, and after how many.
+/// Simulates crashes at this interval, each after this time of being ready; returns their number, and whether the agent
+/// was given up.
 fn crashes(apart_ms: u64, ready_ms: u64) -> (usize, bool) {
     let (mut course, mut now) = (Course::default(), 1);
     course.take(&RUN);
@@ -183,7 +184,7 @@ fn one_that_crashes_too_often_is_given_up() {
     assert_eq!(crashes(0, 0), (5, true));
     assert_eq!(crashes(10_000, 50_000), (5, true));
     assert_eq!(crashes(0, 59_999), (5, true));
-    // Each minute of being ready makes good for what was before.
+    // A minute of being ready resets earlier failures.
     assert_eq!(crashes(0, 60_000), (20, false));
     // Four within five minutes are not too many.
     assert_eq!(crashes(75_000, 0), (20, false));
@@ -254,7 +255,7 @@ fn restart_stops_it_once_when_it_runs() {
         course.step(Goal::Running, &Status::Ready, rests(), true, 0),
         SupervisorStep::Stop
     );
-    // A start that is asked for before it was stopped does not undo it.
+    // A start order before the stop was carried out does not cancel the stop.
     course.take(&Desired {
         goal: Goal::Running,
         order: 3,
@@ -274,7 +275,7 @@ fn restart_stops_it_once_when_it_runs() {
         order: 4,
         restart: true,
     });
-    // There is nothing to stop: it only begins.
+    // There is nothing to stop, so it only starts.
     course.starts();
     course.see(&Status::Ready, 9, || 0.5);
     assert_eq!(
@@ -299,7 +300,7 @@ fn course_goes_on_when_it_was_written_down() {
     assert_eq!(read.given_up.as_deref(), Some(why));
 }
 
-/// Something that happens to an agent.
+/// An event of an agent.
 #[derive(Debug, Clone)]
 enum Event {
     Order(Goal, bool),
@@ -380,7 +381,7 @@ proptest! {
                 SupervisorStep::Start => {
                     prop_assert_eq!(goal, Goal::Running);
                     prop_assert!(course.given_up.is_none());
-                    // Never before three quarters of the shortest pause are over.
+                    // Never before three quarters of the shortest pause.
                     prop_assert!(failed_at.is_none_or(|at| now >= at + 750) || matches!(status, Status::Preparing | Status::Starting));
                 }
                 SupervisorStep::Pause { until_ms } => prop_assert!(until_ms > now && until_ms <= now + 30_000),
@@ -389,7 +390,7 @@ proptest! {
                 SupervisorStep::Queue => prop_assert!(false, "there is a place"),
                 SupervisorStep::Rest => {}
             }
-            // One that should run does, is given up, or is started once the pause is over.
+            // An agent that should run does, is given up, or is started after the pause.
             if goal == Goal::Running && course.given_up.is_none() && status != Status::Removing {
                 let later = course.step(goal, &status, rests(), true, now + 30_000);
                 let expect = match (is_up(&status), course.restart) {
