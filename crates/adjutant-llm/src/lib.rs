@@ -25,6 +25,7 @@ mod schema;
 mod scripted;
 pub mod secret;
 mod structured;
+pub mod surrogates;
 pub mod telemetry;
 mod tokens;
 mod transcript;

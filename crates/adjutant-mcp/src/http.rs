@@ -2,7 +2,8 @@
 
 use std::{collections::HashMap, future::Future, iter::successors, sync::Arc, time::Duration};
 
-use futures_util::stream::BoxStream;
+use adjutant_llm::surrogates;
+use futures_util::{StreamExt as _, stream::BoxStream};
 use http::{HeaderName, HeaderValue, StatusCode};
 use reqwest::redirect::{Attempt, Policy};
 use rmcp::{
@@ -48,6 +49,7 @@ const RESERVED: [&str; 9] = [
     "transfer-encoding",
 ];
 
+type SseEvents = BoxStream<'static, Result<Sse, SseError>>;
 type HttpFailure = StreamableHttpError<reqwest::Error>;
 
 /// A transport to a server.
@@ -207,6 +209,19 @@ fn plain(failure: HttpFailure) -> HttpFailure {
     }
 }
 
+/// The events of a server with lone surrogates replaced: the SDK skips an event that it cannot read.
+fn mend_events(events: SseEvents) -> SseEvents {
+    let mended = |event: Result<Sse, SseError>| {
+        event.map(|mut event| {
+            if let Some(data) = event.data.as_deref().and_then(surrogates::mend) {
+                event.data = Some(data);
+            }
+            event
+        })
+    };
+    events.map(mended).boxed()
+}
+
 impl StreamableHttpClient for Client {
     type Error = reqwest::Error;
 
@@ -243,7 +258,12 @@ impl StreamableHttpClient for Client {
                 limits,
             )
         };
-        self.send(post).await
+        Ok(match self.send(post).await? {
+            StreamableHttpPostResponse::Sse(events, session) => {
+                StreamableHttpPostResponse::Sse(mend_events(events), session)
+            }
+            other => other,
+        })
     }
 
     async fn delete_session(
@@ -271,7 +291,7 @@ impl StreamableHttpClient for Client {
         last: Option<String>,
         token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpFailure> {
+    ) -> Result<SseEvents, HttpFailure> {
         self.get_stream_with_max_sse_event_size(uri, session, last, token, headers, MAX_MESSAGE)
             .await
     }
@@ -284,7 +304,7 @@ impl StreamableHttpClient for Client {
         _token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
         most: usize,
-    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpFailure> {
+    ) -> Result<SseEvents, HttpFailure> {
         let get = |token| {
             let (uri, session, last) = (Arc::clone(&uri), session.clone(), last.clone());
             self.http.get_stream_with_max_sse_event_size(
@@ -296,7 +316,7 @@ impl StreamableHttpClient for Client {
                 most,
             )
         };
-        self.send(get).await
+        self.send(get).await.map(mend_events)
     }
 }
 

@@ -1,8 +1,10 @@
 //! A server that is a program: a child process in the sandbox, and the limits of its output.
 
 use std::{
+    borrow::Cow,
     fs,
     io::{self, Error as IoError},
+    mem::MaybeUninit,
     path::Path,
     pin::Pin,
     sync::{Arc, Mutex, OnceLock, PoisonError},
@@ -10,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use adjutant_llm::surrogates;
 use adjutant_tool::Cancel;
 use adjutant_toolkit::{Access as Right, CommandEnd, CommandInput, CommandJob};
 use tokio::{
@@ -224,12 +227,18 @@ fn job(
     })
 }
 
-/// Lines of JSON with limits: reading stops at a line beyond one, and the trace gives the reason.
+/// Lines of JSON within limits and in valid Unicode.
 ///
-/// The SDK would skip such a line, and the request that it answers would never end.
+/// The SDK skips a line that it cannot read, and the request that it answers would never end. So reading stops at a line
+/// beyond a limit, and the trace gives the reason; invalid UTF-8 and lone surrogates become U+FFFD.
 pub(crate) struct Bounded<R> {
     inner: R,
     trace: Arc<Trace>,
+    /// Bytes that were read and not yet passed on.
+    buffer: Vec<u8>,
+    /// The number of bytes of `buffer` that can be passed on: complete lines, or all at the end.
+    ready: usize,
+    is_at_end: bool,
     length: usize,
     depth: u32,
     in_text: bool,
@@ -241,11 +250,41 @@ impl<R> Bounded<R> {
         Self {
             inner,
             trace: Arc::clone(trace),
+            buffer: Vec::new(),
+            ready: 0,
+            is_at_end: false,
             length: 0,
             depth: 0,
             in_text: false,
             is_escaped: false,
         }
+    }
+
+    /// Takes the next bytes of the program; none are its end.
+    ///
+    /// # Errors
+    /// The violated limit.
+    fn push(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
+        self.follow(bytes)?;
+        self.buffer.extend_from_slice(bytes);
+        self.is_at_end = bytes.is_empty();
+        let end = match bytes.iter().rposition(|byte| *byte == b'\n') {
+            Some(newline) => self.buffer.len() - bytes.len() + newline + 1,
+            None if self.is_at_end => self.buffer.len(),
+            None => return Ok(()),
+        };
+        let rest = self.buffer.split_off(end);
+        if let Cow::Owned(text) = String::from_utf8_lossy(&self.buffer) {
+            self.buffer = text.into_bytes();
+        }
+        if let Ok(text) = str::from_utf8(&self.buffer)
+            && let Some(text) = surrogates::mend(text)
+        {
+            self.buffer = text.into_bytes();
+        }
+        self.ready = self.buffer.len();
+        self.buffer.extend(rest);
+        Ok(())
     }
 
     /// Tracks the bytes read; returns the violated limit.
@@ -282,12 +321,52 @@ impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut this.inner).poll_read(cx, buf))?;
-        if let Err(why) = this.follow(buf.filled().get(before..).unwrap_or_default()) {
-            this.trace.cut(why);
-            return Poll::Ready(Err(IoError::other(why)));
+        while this.ready == 0 && !this.is_at_end {
+            let mut chunk = [MaybeUninit::uninit(); 8 << 10];
+            let mut chunk = ReadBuf::uninit(&mut chunk);
+            ready!(Pin::new(&mut this.inner).poll_read(cx, &mut chunk))?;
+            if let Err(why) = this.push(chunk.filled()) {
+                this.trace.cut(why);
+                return Poll::Ready(Err(IoError::other(why)));
+            }
         }
+        let count = this.ready.min(buf.remaining());
+        buf.put_slice(&this.buffer[..count]);
+        this.buffer.drain(..count);
+        this.ready -= count;
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_valid_unicode_however_they_arrive() {
+        let table: [(&[u8], &str); 6] = [
+            (b"{\"a\":1}\n{\"b\":2}\n", "{\"a\":1}\n{\"b\":2}\n"),
+            (br#""x\ud83d\ude00""#, r#""x\ud83d\ude00""#),
+            (
+                b"\"x\\ud83d\"\n\"\\ude00\"\n",
+                "\"x\\ufffd\"\n\"\\ufffd\"\n",
+            ),
+            (b"\"caf\xe9\"\n\"b\"\n", "\"caf\u{fffd}\"\n\"b\"\n"),
+            ("\"é😀\"\n".as_bytes(), "\"é😀\"\n"),
+            (b"", ""),
+        ];
+        for (sent, expect) in table {
+            for size in 1..=sent.len().max(1) {
+                let (mut program, output) = tokio::io::duplex(size);
+                let write = async move { program.write_all(sent).await };
+                let mut lines = Bounded::new(output, &Arc::default());
+                let mut text = String::new();
+                let (written, read) = tokio::join!(write, lines.read_to_string(&mut text));
+                written.and(read.map(drop)).expect("a pipe");
+                assert_eq!(text, expect, "in pieces of {size}");
+            }
+        }
     }
 }

@@ -2,9 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, BlockKind, Call, CallId, Chunk, Error, ErrorKind, Request};
-
-use crate::surrogates;
+use adjutant_llm::{Block, BlockKind, Call, CallId, Chunk, Error, ErrorKind, Request, surrogates};
 
 /// The largest number of blocks that a reply may have.
 const MAX_BLOCKS: usize = 4_096;
@@ -81,7 +79,7 @@ impl Blocks {
         if let Block::Call(call) = &mut content
             && call.args.as_bytes().contains(&b'\\')
             && call.args.contains("\\u")
-            && let Some(args) = surrogates::mended(&call.args)
+            && let Some(args) = surrogates::mend(&call.args)
         {
             call.args = args.into();
         }

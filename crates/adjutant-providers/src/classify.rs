@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use adjutant_llm::{Error, ErrorKind, ModelId};
+use adjutant_llm::{Error, ErrorKind, ModelId, surrogates};
 use serde_json::Value;
 
-use crate::{limits, overflow, surrogates};
+use crate::{limits, overflow};
 
 /// The largest number of characters of a provider's text that stand in a message.
 const MAX_TEXT: usize = 500;

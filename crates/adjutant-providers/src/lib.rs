@@ -51,7 +51,6 @@ mod segments;
 mod sigv4;
 mod sse;
 mod strict;
-mod surrogates;
 mod tape;
 mod text;
 mod tokens;

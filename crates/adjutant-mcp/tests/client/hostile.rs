@@ -149,6 +149,7 @@ async fn hostile_server_is_an_error_or_a_warning() {
     ];
     let call = [
         answers::no_results(),
+        answers::not_unicode(),
         answers::odd_results(),
         answers::questions(),
         answers::tasks(),

@@ -9,7 +9,7 @@ use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use adjutant_llm::{
     Block, BlockKind, Chunk, Error, ErrorKind, Extra, FinishReason, ModelInfo, Reply, Text,
-    Thinking, Usage,
+    Thinking, Usage, surrogates,
 };
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -25,7 +25,6 @@ use crate::{
     driver::{Decode, Finish, Flow},
     overflow,
     sse::Frame,
-    surrogates,
     text::{Few, Index, Loose, fill},
 };
 use calls::OpenCall;

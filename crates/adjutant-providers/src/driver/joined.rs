@@ -2,14 +2,16 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, ErrorKind, Reply, ToolDecl};
+use adjutant_llm::{
+    Block, BlockKind, Call, Chunk, Error, ErrorKind, Reply, ToolDecl,
+    surrogates::{ESCAPE, Half, REPLACEMENT, lone, mend, replace},
+};
 
 use super::{Decode, Flow};
 use crate::{
     pieces::set_args,
     sse::Frame,
     strict::{has_renamed_keys, restore_keys},
-    surrogates::{ESCAPE, Half, REPLACEMENT, lone, mended, replaced},
     tool_names,
 };
 
@@ -101,7 +103,7 @@ impl<D: Decode> Joined<D> {
         let is_delta = event.is_empty() || event.ends_with("delta");
         let is_held = |half: &mut Half| is_delta && half.is_high && half.is_outer;
         let highs: Vec<usize> = halves.extract_if(.., is_held).map(|half| half.at).collect();
-        let data = replaced(frame.data, &halves);
+        let data = replace(frame.data, &halves);
         if highs.is_empty() {
             return self.decoder.frame(Frame { event, data: &data }, out);
         }
@@ -158,7 +160,7 @@ impl<D: Decode> Joined<D> {
     /// Decodes the frame that is held, if there is one: nothing follows it.
     fn release(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         if let Some(held) = self.held.take() {
-            let data = mended(&held.data).unwrap_or(held.data);
+            let data = mend(&held.data).unwrap_or(held.data);
             let event = &held.event;
             self.decoder.frame(Frame { event, data: &data }, out)?;
         }
@@ -256,7 +258,7 @@ impl<D: Decode> Decode for Joined<D> {
     }
 
     fn document(&mut self, json: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        let (before, mended) = (out.len(), mended(json));
+        let (before, mended) = (out.len(), mend(json));
         let json = mended.as_deref().unwrap_or(json);
         let decoded = self.decoder.document(json, out);
         self.restore(out, before);

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use adjutant_llm::{
     Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, ModelInfo,
-    Reply, Text as Spoken, Thinking, Usage,
+    Reply, Text as Spoken, Thinking, Usage, surrogates,
 };
 use serde_json::{Map, Value, value::RawValue};
 
@@ -19,7 +19,6 @@ use crate::{
     driver::{Decode, Finish, Flow},
     raw_usage::{RawUsage, members},
     sse::Frame,
-    surrogates,
     text::Text,
 };
 

@@ -2,14 +2,14 @@
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, Extra, Text, Thinking};
+use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, Extra, Text, Thinking, surrogates};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     items::protocol,
     wire::{Done, Said},
 };
-use crate::{args, blocks::Blocks, surrogates};
+use crate::{args, blocks::Blocks};
 
 /// The largest number of pieces that an item may have.
 const MAX_PIECES: usize = 4_096;

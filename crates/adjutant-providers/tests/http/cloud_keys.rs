@@ -30,6 +30,7 @@ async fn ask(chooser: &Chooser, name: &str) -> Result<(), Error> {
 }
 
 /// A directory with an AWS CLI that runs this script.
+#[cfg(feature = "sigv4")]
 fn aws(directory: &Path, script: &str) -> PathBuf {
     let path = directory.join("aws");
     let text = format!("#!/bin/sh\ncd {}\n{script}\n", directory.display());
@@ -39,6 +40,7 @@ fn aws(directory: &Path, script: &str) -> PathBuf {
 }
 
 /// Prints keys that end at this time, another one each time.
+#[cfg(feature = "sigv4")]
 fn printing(expiration: &str) -> String {
     format!(
         r#"[ "$*" = "configure export-credentials --format process" ] || exit 9

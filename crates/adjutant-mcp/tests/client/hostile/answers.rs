@@ -94,6 +94,51 @@ pub(super) fn no_results() -> Vec<Row> {
     ]
 }
 
+/// A server that answers the call with these bytes of a text.
+fn raw_text(bytes: &'static [u8]) -> AnyScript {
+    on("tools/call", move |it| {
+        let line = answer_line(it, "TEXT");
+        let (start, end) = line.split_once("TEXT").expect("the text");
+        vec![Act::Write(
+            [start.as_bytes(), bytes, end.as_bytes()].concat(),
+        )]
+    })
+}
+
+fn answer_line(message: &Value, content: &str) -> String {
+    let result = text(content);
+    format!(
+        "{}\n",
+        json!({"jsonrpc": "2.0", "id": message["id"], "result": result})
+    )
+}
+
+/// Results in invalid Unicode: half of an emoji, and an old encoding.
+pub(super) fn not_unicode() -> Vec<Row> {
+    vec![
+        (
+            "half of an emoji",
+            raw_text(br"a\ud83d b"),
+            "s_a -> ok: a\u{fffd} b",
+        ),
+        (
+            "the other half",
+            raw_text(br"\uDE00"),
+            "s_a -> ok: \u{fffd}",
+        ),
+        (
+            "an old encoding",
+            raw_text(b"caf\xe9"),
+            "s_a -> ok: caf\u{fffd}",
+        ),
+        (
+            "escapes that are whole",
+            raw_text(br"\ud83d\ude00 \\ud83d"),
+            "s_a -> ok: \u{1f600} \\ud83d",
+        ),
+    ]
+}
+
 /// Results that a model cannot be shown.
 pub(super) fn odd_results() -> Vec<Row> {
     let many = |count| {

@@ -1,33 +1,34 @@
 //! Halves of surrogate pairs that stand alone in JSON: they are no Unicode, and the parser refuses them. Pure.
 //!
 //! Servers that cut texts by UTF-16 units split an emoji between two deltas, and models write half of one. Nothing here
-//! runs before the parser has refused a frame.
+//! needs to run before the parser has refused a text.
 //!
 //! Source: elizaOS/eliza 30904, 2026-09, and elie222/rakazo 416, 2026-08.
 
 use serde::de::DeserializeOwned;
 
 /// The number of bytes of an escape such as `\ud83d`.
-pub(crate) const ESCAPE: usize = 6;
+pub const ESCAPE: usize = 6;
 /// The escape that replaces a lone half.
-pub(crate) const REPLACEMENT: &str = "\\ufffd";
+pub const REPLACEMENT: &str = "\\ufffd";
 
 /// A lone half in a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Half {
+pub struct Half {
     /// The offset of its escape.
-    pub(crate) at: usize,
-    pub(crate) is_high: bool,
+    pub at: usize,
+    /// True for the first half of a pair.
+    pub is_high: bool,
     /// True if it is a high half at the end of its string, or a low half at the beginning.
-    pub(crate) is_outer: bool,
+    pub is_outer: bool,
 }
 
 /// Reads JSON; lone halves in it are replaced.
 ///
 /// # Errors
 /// If it cannot be read all the same.
-pub(crate) fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
-    serde_json::from_str(json).or_else(|error| match mended(json) {
+pub fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
+    serde_json::from_str(json).or_else(|error| match mend(json) {
         Some(json) => serde_json::from_str(&json),
         None => Err(error),
     })
@@ -35,12 +36,13 @@ pub(crate) fn read<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
 
 /// Returns the JSON text with its lone halves replaced, or `None` if it has none.
 #[cold]
-pub(crate) fn mended(json: &str) -> Option<String> {
+pub fn mend(json: &str) -> Option<String> {
     let halves = lone(json);
-    (!halves.is_empty()).then(|| replaced(json, &halves))
+    (!halves.is_empty()).then(|| replace(json, &halves))
 }
 
-pub(crate) fn replaced(json: &str, halves: &[Half]) -> String {
+/// Returns the JSON text with these halves replaced by U+FFFD; its length does not change.
+pub fn replace(json: &str, halves: &[Half]) -> String {
     let mut text = json.to_owned();
     for half in halves {
         text.replace_range(half.at..half.at + ESCAPE, REPLACEMENT);
@@ -49,14 +51,14 @@ pub(crate) fn replaced(json: &str, halves: &[Half]) -> String {
 }
 
 /// Returns the lone halves of a JSON text, in order.
-pub(crate) fn lone(json: &str) -> Vec<Half> {
+pub fn lone(json: &str) -> Vec<Half> {
     let (bytes, mut halves) = (json.as_bytes(), Vec::new());
     let unit = |at: usize| {
         let digits = json.get(at..at + ESCAPE)?.strip_prefix("\\u")?;
         u16::from_str_radix(digits, 16).ok()
     };
     let (mut at, mut last_end) = (0, 0);
-    while let Some(next) = memchr::memchr(b'\\', &bytes[at..]) {
+    while let Some(next) = bytes[at..].iter().position(|byte| *byte == b'\\') {
         at += next;
         let (first, second) = (unit(at), unit(at + ESCAPE));
         let length = match (first, second) {
@@ -105,7 +107,7 @@ mod tests {
             (r#"{"\ud83d":"\"\ude00"}"#, Some(r#"{"\ufffd":"\"\ufffd"}"#)),
         ];
         for (json, expect) in table {
-            assert_eq!(mended(json).as_deref(), expect, "{json}");
+            assert_eq!(mend(json).as_deref(), expect, "{json}");
             let is_json = serde_json::from_str::<serde_json::Value>(json).is_ok();
             assert_eq!(
                 read::<serde_json::Value>(json).is_ok(),
@@ -113,7 +115,7 @@ mod tests {
             );
         }
         for cut in 0..20 {
-            mended(&r#""\\ud83d\u\ud8\ude00"é"#.chars().take(cut).collect::<String>());
+            mend(&r#""\\ud83d\u\ud8\ude00"é"#.chars().take(cut).collect::<String>());
         }
     }
 
