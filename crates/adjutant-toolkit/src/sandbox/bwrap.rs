@@ -98,7 +98,7 @@ pub(super) fn arguments(plan: &Bindings<'_>) -> Result<(Vec<OsString>, Vec<File>
         Network::All => Sockets::Internet,
         Network::None | Network::Hosts(_) => Sockets::Own,
     };
-    for filter in syscalls::filters(sockets)? {
+    for filter in syscalls::filters(sockets, true)? {
         let file = filter_file(filter)
             .map_err(|error| format!("no room for the filter of system calls: {error}"))?;
         arguments.extend([
@@ -143,8 +143,8 @@ fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
     // A link such as /lib is bound as its target, where programs look for it.
     let system = places::SYSTEM
         .iter()
-        .chain(places::SETTINGS)
         .map(PathBuf::from)
+        .chain(places::settings())
         .chain(tools.iter().cloned());
     for path in system.chain(plan.read.iter().cloned()) {
         add(&["--ro-bind-try".as_ref(), path.as_os_str(), path.as_os_str()]);

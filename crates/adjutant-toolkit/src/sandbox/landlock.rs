@@ -71,10 +71,11 @@ pub(super) fn probe() -> Result<u8, Arc<str>> {
 /// # Errors
 /// The kernel's refusal: nothing may be started then.
 pub(super) fn restrict(plan: &ThreadRules) -> Result<(), String> {
-    let filters = syscalls::filters(match plan.network {
+    let sockets = match plan.network {
         Network::None => Sockets::None,
         Network::All | Network::Hosts(_) => Sockets::Internet,
-    })?;
+    };
+    let filters = syscalls::filters(sockets, false)?;
     drop_capabilities().map_err(|error| format!("capabilities: {error}"))?;
     files(plan).map_err(|error| format!("Landlock: {error}"))?;
     for filter in filters {
@@ -124,7 +125,7 @@ fn files(plan: &ThreadRules) -> Result<(), RulesetError> {
         .add_rules(path_beneath_rules(places::SYSTEM, execute))?
         .add_rules(path_beneath_rules(places::tools(), execute))?
         .add_rules(path_beneath_rules(&plan.read, execute))?
-        .add_rules(path_beneath_rules(places::SETTINGS, read))?
+        .add_rules(path_beneath_rules(places::settings(), read))?
         .add_rules(path_beneath_rules(places::MACHINE, read))?
         .add_rules(path_beneath_rules(places::DEVICES, device))?
         .add_rules(path_beneath_rules(&plan.write, write))?

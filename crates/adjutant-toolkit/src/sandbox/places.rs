@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     env,
     ffi::OsString,
+    fs::{self, DirEntry},
     path::{Path, PathBuf},
 };
 
@@ -23,16 +24,19 @@ pub(super) const SYSTEM: &[&str] = &[
     "/gnu/store",
 ];
 /// The machine's settings that programs need; `shadow`, host keys and similar files are not included.
-pub(super) const SETTINGS: &[&str] = &[
+const SETTINGS: &[&str] = &[
     "/etc/alternatives",
     "/etc/ca-certificates",
+    "/etc/crypto-policies",
     "/etc/debian_version",
+    "/etc/dpkg",
+    "/etc/fonts",
     "/etc/gitconfig",
     "/etc/group",
+    "/etc/groff",
     "/etc/host.conf",
     "/etc/hosts",
     "/etc/inputrc",
-    "/etc/java",
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
     "/etc/ld.so.conf.d",
@@ -41,22 +45,37 @@ pub(super) const SETTINGS: &[&str] = &[
     "/etc/localtime",
     "/etc/lsb-release",
     "/etc/magic",
+    "/etc/mailcap",
+    "/etc/manpath.config",
+    "/etc/maven/logging",
+    "/etc/maven/m2.conf",
     "/etc/mime.types",
+    "/etc/networks",
     "/etc/nsswitch.conf",
     "/etc/os-release",
     "/etc/passwd",
     "/etc/perl",
     "/etc/pki/ca-trust",
     "/etc/pki/tls/certs",
+    "/etc/pki/tls/openssl.cnf",
     "/etc/protocols",
-    "/etc/python3",
     "/etc/resolv.conf",
+    "/etc/rpc",
     "/etc/services",
+    "/etc/sgml",
+    "/etc/shells",
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
     "/etc/terminfo",
+    "/etc/texmf",
     "/etc/timezone",
+    "/etc/xml",
+    "/var/lib/dpkg",
+    "/var/lib/rpm",
+    "/var/lib/texmf",
 ];
+/// The beginnings of names below `/etc` with settings that a version of a program keeps, as `/etc/java-21-openjdk`.
+const VERSIONED: &[&str] = &["java", "python3"];
 /// The parts of `/proc` and `/sys` that describe the machine and no process.
 pub(super) const MACHINE: &[&str] = &[
     "/proc/cpuinfo",
@@ -197,6 +216,22 @@ pub(super) fn proxied(hosts: &Hosts) -> Vec<(&'static str, String)> {
     proxies
         .into_iter()
         .chain(["no_proxy", "NO_PROXY"].map(|name| (name, own.to_owned())))
+        .collect()
+}
+
+/// Returns the machine's settings that programs need.
+pub(super) fn settings() -> Vec<PathBuf> {
+    let is_versioned = |entry: &DirEntry| {
+        let name = entry.file_name();
+        let starts = |start: &&str| name.to_string_lossy().starts_with(*start);
+        VERSIONED.iter().any(starts)
+    };
+    let entries = fs::read_dir("/etc").into_iter().flatten().flatten();
+    let versioned = entries.filter(is_versioned).map(|entry| entry.path());
+    SETTINGS
+        .iter()
+        .map(PathBuf::from)
+        .chain(versioned)
         .collect()
 }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
+use rustix::process::{getegid, geteuid};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
     SeccompFilter, SeccompRule, TargetArch, sock_filter,
@@ -10,7 +11,6 @@ use seccompiler::{
 /// Calls that are refused whatever their arguments are: looking into other processes, mounting, namespaces, keys, programs in
 /// the kernel, modules, clocks, files by handle, owners and attributes of files (no rule for paths covers those).
 const REFUSED: &[libc::c_long] = &[
-    libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
@@ -58,21 +58,35 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_acct,
     libc::SYS_syslog,
     libc::SYS_vhangup,
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
     QUOTACTL_FD,
     STATMOUNT,
     LISTMOUNT,
     LSM_SET_SELF_ATTR,
     OPEN_TREE_ATTR,
     FILE_SETATTR,
-    // System V IPC is shared by the whole machine, and no rule of files or networks covers it.
+];
+/// Calls that are refused without namespaces. With them, a call sees only its own processes, shared memory, semaphores and
+/// queues: debuggers, leak checkers, `fakeroot` and database servers work.
+const SHARED: &[libc::c_long] = &[
+    libc::SYS_ptrace,
     libc::SYS_shmget,
     libc::SYS_msgget,
     libc::SYS_semget,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
 ];
+/// Calls that change the owner of a file, with the position of the user among their arguments; the group follows. With
+/// namespaces, a command may set its own user and group, as `cp -a` and `install` do: they reach only files that it can write.
+const OWNERS: &[(libc::c_long, u8)] = &[
+    (libc::SYS_fchown, 1),
+    (libc::SYS_fchownat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chown, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_lchown, 1),
+];
+/// The user or group that a change of the owner leaves as it is.
+const UNCHANGED: u64 = 0xffff_ffff;
 /// Calls that change extended attributes: they fail as on a file system without these, and programs that copy files
 /// continue.
 const UNSUPPORTED: &[libc::c_long] = &[
@@ -104,8 +118,6 @@ const REFUSED_HERE: &[libc::c_long] = &[
     libc::SYS_iopl,
     libc::SYS_ioperm,
     libc::SYS_modify_ldt,
-    libc::SYS_chown,
-    libc::SYS_lchown,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_kexec_file_load];
@@ -159,23 +171,26 @@ pub(super) enum Sockets {
     Internet,
 }
 
-/// Returns the programs for denied calls and for missing ones.
+/// Returns the programs for denied calls and for missing ones. `has_namespaces` is true if a call has its own processes and IPC, and
+/// reads other files only through read-only mounts.
 ///
 /// # Errors
 /// If no filter exists for this architecture.
-pub(super) fn filters(sockets: Sockets) -> Result<&'static [BpfProgram], String> {
+pub(super) fn filters(
+    sockets: Sockets,
+    has_namespaces: bool,
+) -> Result<&'static [BpfProgram], String> {
     type Compiled = OnceLock<Result<Vec<BpfProgram>, String>>;
-    static NONE: Compiled = OnceLock::new();
-    static OWN: Compiled = OnceLock::new();
-    static INTERNET: Compiled = OnceLock::new();
-    let cell = match sockets {
-        Sockets::None => &NONE,
-        Sockets::Own => &OWN,
-        Sockets::Internet => &INTERNET,
+    static CELLS: [[Compiled; 2]; 3] = [const { [const { OnceLock::new() }; 2] }; 3];
+    let [shared, isolated] = match sockets {
+        Sockets::None => &CELLS[0],
+        Sockets::Own => &CELLS[1],
+        Sockets::Internet => &CELLS[2],
     };
+    let cell = if has_namespaces { isolated } else { shared };
     let filters = cell.get_or_init(|| {
         let refused = compile(
-            refused(sockets).map_err(|error| error.to_string())?,
+            refused(sockets, has_namespaces).map_err(|error| error.to_string())?,
             libc::EPERM,
         )?;
         let missing = compile(
@@ -216,10 +231,12 @@ fn compile(rules: Rules, code: i32) -> Result<BpfProgram, String> {
 /// One call, and the conditions of its arguments that all hold.
 type ArgumentRule = (libc::c_long, Vec<(u8, Op, u64)>);
 
-fn refused(sockets: Sockets) -> Result<Rules, seccompiler::BackendError> {
+fn refused(sockets: Sockets, has_namespaces: bool) -> Result<Rules, seccompiler::BackendError> {
+    let shared = if has_namespaces { &[] } else { SHARED };
     let mut rules: Rules = REFUSED
         .iter()
         .chain(REFUSED_HERE)
+        .chain(shared)
         .map(|call| (*call, Vec::new()))
         .collect();
     let has = |bits: u64| Op::MaskedEq(bits);
@@ -244,6 +261,20 @@ fn refused(sockets: Sockets) -> Result<Rules, seccompiler::BackendError> {
                 libc::SYS_open,
                 vec![(1, has(0o100), 0o100), (2, has(bit), bit)],
             ));
+        }
+    }
+    let own = [geteuid().as_raw(), getegid().as_raw()];
+    for (call, user) in OWNERS {
+        if !has_namespaces {
+            rules.insert(*call, Vec::new());
+            continue;
+        }
+        for (argument, id) in (*user..).zip(own) {
+            let other = vec![
+                (argument, Op::Ne, u64::from(id)),
+                (argument, Op::Ne, UNCHANGED),
+            ];
+            some.push((*call, other));
         }
     }
     some.push((

@@ -127,7 +127,18 @@ impl Scene {
                 .arg(process.file_name())
                 .status();
         }
-        is_left || !stayed.is_empty()
+        let key = self.id.cast_signed().to_string();
+        let memory = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+        let is_shared = memory
+            .lines()
+            .any(|line| line.split_whitespace().next() == Some(&key));
+        if is_shared {
+            let remove = Command::new("ipcrm")
+                .args(["-M", &self.id.to_string()])
+                .status();
+            assert!(remove.is_ok_and(|status| status.success()), "{key} stays");
+        }
+        is_left || is_shared || !stayed.is_empty()
     }
 }
 

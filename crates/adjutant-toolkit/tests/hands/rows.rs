@@ -445,7 +445,7 @@ pub(super) const ROWS: &[(&str, &str, &str)] = &[
     (
         "privileges",
         "memory shared with the machine",
-        "{sys 29 4711,1,01600}",
+        "perl -e 'syscall(29,{id},1,01600)'",
     ),
     ("privileges", "type into a terminal", "{sys 16 0,0x5412,0}"),
     (

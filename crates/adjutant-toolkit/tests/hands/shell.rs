@@ -170,6 +170,45 @@ if __name__ == '__main__':
     }
 }
 
+/// Programs of builds: owners of files, shared memory and queues, debuggers, the package database, settings of versions.
+#[test]
+fn programs_that_run_outside_run_in_bubblewrap() {
+    const COMMANDS: [&str; 8] = [
+        "mkdir a && touch a/b && cp -a a c && chown $(id -u):$(id -g) a/b",
+        "touch d && install -o $(id -u) -g $(id -g) d e && chgrp $(id -g) e",
+        "fakeroot true",
+        "ipcrm -m $(ipcmk -M 4096 | grep -o '[0-9]*$')",
+        "strace -o trace true",
+        "dpkg-query --show base-files",
+        "java -version",
+        "mvn --version",
+    ];
+    let sandbox = Sandbox::bwrap();
+    if let Some(why) = sandbox.refuses() {
+        return tell(format_args!("SKIPPED: {why}"));
+    }
+    let end = |sandbox: &Sandbox, command: &str| {
+        let place = tempfile::tempdir().expect("a directory");
+        let shell = Shell::new(place.path(), sandbox.clone()).expect("a shell");
+        said(
+            &shell.toolbox(),
+            "run_command",
+            json!({ "command": command }),
+        )
+    };
+    for command in COMMANDS {
+        let outside = end(&Sandbox::danger_without_any(), command);
+        if outside.contains("[exit code 0]") {
+            let inside = end(&sandbox, command);
+            assert!(inside.contains("[exit code 0]"), "{command}: {inside}");
+        } else {
+            tell(format_args!("SKIPPED: {command}: {outside}"));
+        }
+    }
+    let other = end(&sandbox, "touch a && chown 4711 a");
+    assert!(other.contains("Operation not permitted"), "{other}");
+}
+
 #[test]
 fn arguments_that_cannot_be_meant_are_refused() {
     let Some((_place, shell)) = shell() else {
