@@ -33,6 +33,8 @@ mod proxy;
 mod report;
 #[cfg(target_os = "linux")]
 pub(crate) mod repository;
+#[cfg(target_os = "linux")]
+pub(crate) mod secrets;
 pub(crate) mod session;
 #[cfg(target_os = "linux")]
 mod stamp;
@@ -43,7 +45,10 @@ mod tree;
 #[cfg(target_os = "linux")]
 mod watcher;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use adjutant_tool::{Cancel, ToolError};
 use tokio::sync::oneshot;
@@ -240,8 +245,8 @@ impl Sandbox {
     }
 
     /// Returns a note about what the output of a command shows as refused.
-    pub(crate) fn explain(&self, output: &str) -> Option<String> {
-        report::explain(self, output)
+    pub(crate) fn explain(&self, output: &str, root: &Path) -> Option<String> {
+        report::explain(self, output, root)
     }
 
     /// Runs a command until it and everything that it started have ended.

@@ -103,6 +103,14 @@ impl Shell {
         self
     }
 
+    /// The name of the shell that runs command lines on this machine.
+    pub fn interpreter() -> &'static str {
+        match run::bash() {
+            Some(_) => "bash",
+            None => "sh",
+        }
+    }
+
     /// The toolbox `shell`: `run_command`, `command_output` and `stop_command`.
     pub fn toolbox(&self) -> Tools {
         Tools::new("shell")

@@ -20,6 +20,7 @@ use super::{
     Network,
     guard::Watch,
     places,
+    secrets::{self, Opened},
     syscalls::{self, Sockets},
 };
 
@@ -48,6 +49,8 @@ pub(super) fn probe() -> Result<PathBuf, Arc<str>> {
             has_network: false,
             watch: None,
             shared: None,
+            root: Path::new("/"),
+            home: None,
         };
         let mut command = Command::new(&program);
         command
@@ -85,6 +88,10 @@ pub(super) struct Bindings<'a> {
     pub(super) watch: Option<&'a Watch>,
     /// The directory whose `tmp` and `shm` are `/tmp` and `/dev/shm`; without it these are empty.
     pub(super) shared: Option<&'a Path>,
+    /// The directory that the command works with.
+    pub(super) root: &'a Path,
+    /// The home of the command, with copies of the user's settings.
+    pub(super) home: Option<&'a Path>,
 }
 
 /// The arguments before the command's own, and files that must be open until it was started.
@@ -154,6 +161,25 @@ fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
     for path in plan.write {
         add(&["--bind-try".as_ref(), path.as_os_str(), path.as_os_str()]);
     }
+    // What is open inside a hidden directory is bound before the protected files, which may be in it. They may be hidden too.
+    let opened = Opened::new(bound, secrets::hidden(plan.root));
+    let (outer, masks): (Vec<_>, Vec<_>) = opened
+        .masks()
+        .into_iter()
+        .partition(|(_, open)| !open.is_empty());
+    for (place, open) in outer {
+        add(&["--tmpfs".as_ref(), place.as_os_str()]);
+        for path in open {
+            let is_writable = plan.write.iter().any(|write| write == path);
+            let bind = if is_writable {
+                "--bind-try"
+            } else {
+                "--ro-bind-try"
+            };
+            add(&[bind.as_ref(), path.as_os_str(), path.as_os_str()]);
+        }
+        add(&["--remount-ro".as_ref(), place.as_os_str()]);
+    }
     if let Some(watch) = plan.watch {
         // A place that something is bound to cannot be renamed, and so nothing can stand in for it.
         for (place, source, is_open) in watch.binds() {
@@ -163,6 +189,22 @@ fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
         for kept in &watch.kept {
             add(&["--ro-bind-try".as_ref(), kept.as_os_str(), kept.as_os_str()]);
         }
+    }
+    for (place, _) in masks {
+        if place.is_dir() {
+            add(&["--tmpfs".as_ref(), place.as_os_str()]);
+            add(&["--remount-ro".as_ref(), place.as_os_str()]);
+        } else {
+            // A bound device cannot be opened.
+            add(&[
+                "--ro-bind".as_ref(),
+                "/dev/null".as_ref(),
+                place.as_os_str(),
+            ]);
+        }
+    }
+    for (copy, file) in plan.home.into_iter().flat_map(secrets::cargo_copies) {
+        add(&["--ro-bind".as_ref(), copy.as_os_str(), file.as_os_str()]);
     }
     for kept in plan.keep {
         let is_below = plan

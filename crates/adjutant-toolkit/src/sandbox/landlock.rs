@@ -18,6 +18,7 @@ use rustix::thread::{
 
 use super::{
     Network, places,
+    secrets::{self, Opened},
     syscalls::{self, Sockets},
 };
 
@@ -31,6 +32,8 @@ pub(super) struct ThreadRules {
     pub(super) read: Vec<PathBuf>,
     pub(super) write: Vec<PathBuf>,
     pub(super) network: Network,
+    /// The directory that the command works with.
+    pub(super) root: PathBuf,
 }
 
 /// The version of the kernel's rules, tested once on a separate thread.
@@ -55,6 +58,7 @@ pub(super) fn probe() -> Result<u8, Arc<str>> {
             read: Vec::new(),
             write: Vec::new(),
             network: Network::None,
+            root: PathBuf::from("/"),
         };
         let tried = thread::Builder::new().spawn(move || restrict(&plan));
         match tried.map(thread::JoinHandle::join) {
@@ -121,10 +125,14 @@ fn files(plan: &ThreadRules) -> Result<(), RulesetError> {
     // No devices: root could create one for the disk.
     let write = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     let handled = handled(abi, &plan.network)?.create()?;
+    // A rule for a directory covers everything below it, so a directory with credentials is opened in parts.
+    let tools = places::tools();
+    let bound = tools.iter().chain(&plan.read).chain(&plan.write);
+    let opened = Opened::new(bound, secrets::hidden(&plan.root));
+    let read_only = opened.around(tools.iter().chain(&plan.read));
     let status = handled
         .add_rules(path_beneath_rules(places::SYSTEM, execute))?
-        .add_rules(path_beneath_rules(places::tools(), execute))?
-        .add_rules(path_beneath_rules(&plan.read, execute))?
+        .add_rules(path_beneath_rules(&read_only, execute))?
         .add_rules(path_beneath_rules(places::settings(), read))?
         .add_rules(path_beneath_rules(places::MACHINE, read))?
         .add_rules(path_beneath_rules(places::DEVICES, device))?

@@ -32,6 +32,7 @@ use super::{
     landlock, places,
     proxy::Proxy,
     repository::Repository,
+    secrets,
     session::Session,
     watcher::WatchedGroup,
 };
@@ -81,6 +82,17 @@ impl Running {
                     sandbox.cure()
                 ),
             ));
+        }
+        if let (By::Landlock { .. }, Access::Write) = (&sandbox.by, job.access) {
+            let write = sandbox.write.iter().chain([&job.root]);
+            if let Some(path) = secrets::exposed(write) {
+                let message = format!(
+                    "no command runs: Landlock cannot hide {} below a directory that commands may change; hint: install bubblewrap \
+                     (`bwrap`), or work in a directory without credentials",
+                    path.display()
+                );
+                return Err(ToolError::new(ToolErrorKind::Denied, message));
+            }
         }
         let failed = |error| ToolError::failed("the command cannot be started").with_source(error);
         let (wake, stop) = pipe().map_err(failed)?;
@@ -489,6 +501,8 @@ fn spawn(
                 has_network: joined.is_some(),
                 watch: place.watch,
                 shared: job.session.as_deref().map(Session::folder),
+                root: &job.root,
+                home: Some(&job.home),
             };
             if job.session.is_some() {
                 tmp = Path::new("/tmp");
@@ -532,6 +546,10 @@ fn spawn(
     command.env_clear();
     if job.has_usual {
         command.envs(places::environment(&job.home, tmp, &sandbox.network));
+        let copied = secrets::copied_cargo_home(&job.home);
+        if let (By::Landlock { .. }, Some(copied)) = (&sandbox.by, copied) {
+            command.env("CARGO_HOME", copied);
+        }
     }
     command.envs(job.environment.iter().cloned()).envs(proxied);
     command.stdin(line).stdout(output).stderr(errors);
@@ -542,6 +560,7 @@ fn spawn(
                 read,
                 write,
                 network: sandbox.network.clone(),
+                root: job.root.clone(),
             };
             // The rules are for ever, so the thread is of this one start.
             let start =

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Network, helper, hosts::Hosts};
+use super::{Network, helper, hosts::Hosts, secrets};
 
 /// The folders of programs and libraries.
 pub(super) const SYSTEM: &[&str] = &[
@@ -100,12 +100,8 @@ pub(super) const DEVICES: &[&str] = &[
     "/dev/random",
     "/dev/urandom",
 ];
-/// Tools that people keep in their home, below it; none of these holds a credential.
+/// Tools that people keep in their home, below it. `secrets.rs` lists the credentials in them.
 const TOOLS: &[&str] = &[
-    ".cargo/bin",
-    ".cargo/config.toml",
-    ".cargo/git",
-    ".cargo/registry",
     ".rustup",
     ".pyenv",
     ".nvm",
@@ -175,7 +171,26 @@ const HOMES: [(&str, &str); 13] = [
     ("GOMODCACHE", "go/pkg/mod"),
     ("PYTHONUSERBASE", ".local"),
 ];
-/// Variables that are handed on unchanged, like the ones for installations and locales (`LC_…`).
+/// The directories of cargo below its home. Its credentials are beside them.
+const CARGO: [&str; 3] = ["bin", "git", "registry"];
+/// The variables of the locale. Source: locale(7), 2026-11. People use other names that begin with `LC_` for secrets, because servers
+/// accept them.
+const LOCALE: [&str; 13] = [
+    "LC_ADDRESS",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_IDENTIFICATION",
+    "LC_MEASUREMENT",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NAME",
+    "LC_NUMERIC",
+    "LC_PAPER",
+    "LC_TELEPHONE",
+    "LC_TIME",
+];
+/// Variables that are handed on unchanged, like the ones for installations and locales.
 const HANDED: [&str; 12] = [
     "PATH",
     "LANG",
@@ -241,6 +256,10 @@ pub(super) fn tools() -> Vec<PathBuf> {
     let known = home
         .iter()
         .flat_map(|home| TOOLS.iter().map(move |tool| home.join(tool)));
+    let cargo = secrets::cargo_home().into_iter();
+    let cargo = cargo
+        .flat_map(|cargo| CARGO.map(|name| cargo.join(name)))
+        .chain(secrets::plain_cargo_settings());
     let path = env::var_os("PATH").unwrap_or_default();
     let programs: Vec<PathBuf> = env::split_paths(&path)
         .chain(
@@ -255,6 +274,7 @@ pub(super) fn tools() -> Vec<PathBuf> {
         .flatten()
         .flat_map(|programs| installation(&programs, home.as_deref()));
     let all: BTreeSet<PathBuf> = known
+        .chain(cargo)
         .chain(installed)
         .filter(|path| path.exists())
         .collect();
@@ -289,7 +309,7 @@ fn installation(programs: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the environment of a command: the variables of this process that are named here.
+/// Returns the environment of a command: the variables of this process that are named here. None of them is a credential.
 pub(super) fn environment(home: &Path, tmp: &Path, network: &Network) -> Vec<(OsString, OsString)> {
     let proxies = if *network == Network::All {
         &PROXIES[..]
@@ -299,13 +319,14 @@ pub(super) fn environment(home: &Path, tmp: &Path, network: &Network) -> Vec<(Os
     let mut environment: Vec<(OsString, OsString)> = HANDED
         .iter()
         .chain(&INSTALLATIONS)
-        .chain(proxies)
+        .chain(&LOCALE)
         .filter_map(|name| Some(((*name).into(), env::var_os(name)?)))
         .collect();
-    environment.extend(
-        env::vars_os()
-            .filter(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("LC_"))),
-    );
+    // Names and passwords of a proxy stay here.
+    environment.extend(proxies.iter().filter_map(|name| {
+        let value = secrets::without_user_infos(&env::var(name).ok()?);
+        Some(((*name).into(), value.into()))
+    }));
     if let Some(own) = env::home_dir() {
         let there = HOMES.iter().filter_map(|(name, below)| {
             let value = env::var_os(name).unwrap_or_else(|| own.join(below).into());

@@ -39,6 +39,7 @@ impl Report {
             "no sockets of the machine",
             "no new privileges",
             "no way into other processes",
+            "no credentials of the user",
         ];
         #[cfg_attr(
             not(target_os = "linux"),
@@ -73,7 +74,7 @@ impl Report {
                 );
                 missing.push("mode and times of files outside that this user owns can be changed, their content not; bwrap holds it".into());
                 missing.push(
-                    "whether a file outside is there, and its size, can be seen where its path is known; bwrap holds it".into(),
+                    "whether a file outside is there, its size, where a link leads, and when it is used can be seen where its path is known; bwrap holds it".into(),
                 );
                 missing.push(
                     "files that other programs obey, as those of git, can be changed while a command runs, and are restored when it has ended; bwrap keeps them".into(),
@@ -134,15 +135,36 @@ const REFUSALS: [&str; 4] = [
 
 /// Messages of programs about a file on a read-only mount.
 const KEPT: [&str; 2] = ["Read-only file system", "Device or resource busy"];
+/// Messages of programs about a file that is not in the sandbox.
+#[cfg(target_os = "linux")]
+const CLOSED: [&str; 2] = ["Permission denied", "No such file or directory"];
+/// Directories that are different ones in a sandbox.
+#[cfg(target_os = "linux")]
+const OWN: [&str; 4] = ["/dev", "/proc", "/sys", "/etc"];
+/// The directory of temporary files, of which a session has its own.
+#[cfg(target_os = "linux")]
+const TMP: &str = "/tmp";
+/// Messages of programs about a missing network.
+const OFFLINE: [&str; 5] = [
+    "Could not resolve",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "Network is unreachable",
+    "EAI_AGAIN",
+];
 /// The largest number of paths in a note.
 const NAMED: usize = 10;
+
+/// True for a sign that ends a path in a message.
+fn is_end(sign: char) -> bool {
+    sign.is_whitespace() || "'\"`‘’“”:;,()".contains(sign)
+}
 
 /// Returns the protected paths that a program could not change, by its messages.
 fn protected_in(output: &str) -> BTreeSet<&str> {
     let lines = output
         .lines()
         .filter(|line| KEPT.iter().any(|kept| line.contains(kept)));
-    let is_end = |sign: char| sign.is_whitespace() || "'\"`‘’“”:;,()".contains(sign);
     lines
         .flat_map(|line| line.split(is_end))
         .map(|word| word.strip_prefix("./").unwrap_or(word))
@@ -151,9 +173,67 @@ fn protected_in(output: &str) -> BTreeSet<&str> {
         .collect()
 }
 
+/// Returns a note about a path outside that a program could not open or change, by its messages.
+#[cfg(target_os = "linux")]
+fn closed_in(sandbox: &Sandbox, output: &str, root: &Path) -> Option<String> {
+    use super::{places, secrets};
+    let has = |line: &str, messages: &[&str]| messages.iter().any(|text| line.contains(text));
+    let is_named = |word: &&str| {
+        let path = Path::new(word);
+        let is_own = path.starts_with(root) || OWN.iter().any(|own| path.starts_with(own));
+        path.is_absolute() && !is_own
+    };
+    let mut hidden = None;
+    for line in output.lines() {
+        let option = match has(line, &KEPT) {
+            true => "--allow-write",
+            false if has(line, &CLOSED) => "--allow-read",
+            false => continue,
+        };
+        for word in line.split(is_end).filter(is_named) {
+            let path = Path::new(word);
+            let hidden = hidden.get_or_insert_with(|| secrets::hidden(root));
+            if hidden.iter().any(|hidden| path.starts_with(hidden)) {
+                return Some(format!(
+                    "{word:?} holds credentials of the user, so no command can open it; hint: the user can name it with --allow-read"
+                ));
+            }
+            let opened = sandbox.read.iter().chain(&sandbox.write);
+            let is_open = places::SYSTEM
+                .iter()
+                .map(Path::new)
+                .chain(opened.map(|path| path.as_path()))
+                .any(|open| path.starts_with(open));
+            if path.exists() && (!is_open || option == "--allow-write") {
+                return Some(format!(
+                    "{word:?} is outside of the sandbox; hint: the user can allow it with {option} {word}"
+                ));
+            }
+            // A new file in a directory that commands do not see.
+            if let Some(folder) = path.parent()
+                && !is_open
+                && folder.is_dir()
+                && folder.parent().is_some()
+                && folder != Path::new(TMP)
+            {
+                let folder = folder.display();
+                return Some(format!(
+                    "{folder} is outside of the sandbox; hint: the user can allow it with --allow-write {folder}"
+                ));
+            }
+        }
+    }
+    None
+}
+
 /// Returns a note for the result of a command whose output shows that something was refused: what this sandbox lacks, and what
 /// helps.
-pub(super) fn explain(sandbox: &Sandbox, output: &str) -> Option<String> {
+pub(super) fn explain(sandbox: &Sandbox, output: &str, root: &Path) -> Option<String> {
+    if !sandbox.holds() {
+        return None;
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = root;
     let protected = protected_in(output);
     if !protected.is_empty() && matches!(sandbox.by, By::Bwrap { .. }) {
         let list: Vec<String> = protected.iter().map(|path| format!("{path:?}")).collect();
@@ -161,6 +241,15 @@ pub(super) fn explain(sandbox: &Sandbox, output: &str) -> Option<String> {
             "other programs obey {0}, so commands cannot change it; hint: repeat the call with `writes: [{0}]`, which asks the user",
             list.join(", ")
         ));
+    }
+    #[cfg(target_os = "linux")]
+    if let Some(note) = closed_in(sandbox, output, root) {
+        return Some(note);
+    }
+    if sandbox.network == Network::None && OFFLINE.iter().any(|text| output.contains(text)) {
+        return Some(
+            "commands have no network; hint: the user can allow it with --network HOST, or --network all".to_owned(),
+        );
     }
     let is_refused = || REFUSALS.iter().any(|refusal| output.contains(refusal));
     match &sandbox.by {

@@ -99,9 +99,10 @@ const UNSUPPORTED: &[libc::c_long] = &[
     SETXATTRAT,
     REMOVEXATTRAT,
 ];
-/// The newest call that was reviewed: `file_setattr` of Linux 6.18. Newer ones are reported as missing.
-/// Source: arch/x86/entry/syscalls/syscall_64.tbl and scripts/syscall.tbl, Linux 6.18, reviewed in November 2026. From 424 on, calls
-/// have the same numbers on all architectures that are supported here.
+/// The newest call that was reviewed: `file_setattr` of Linux 6.18. Newer ones are reported as missing: `listns` (470, Linux 6.19) lists
+/// namespaces of others, and no program needs `rseq_slice_yield` (471, Linux 7.0).
+/// Source: arch/x86/entry/syscalls/syscall_64.tbl and scripts/syscall.tbl, Linux 6.18 and 6.19, compared with the numbers below on
+/// 2026-11-28. From 424 on, calls have the same numbers on all architectures that are supported here.
 const NEWEST: u32 = 469;
 const QUOTACTL_FD: libc::c_long = 443;
 const STATMOUNT: libc::c_long = 457;

@@ -20,6 +20,8 @@ use super::{
     kept::{Command, RUNNING},
     output::{Output, SHOWN},
 };
+#[cfg(target_os = "linux")]
+use crate::sandbox::secrets;
 use crate::{
     Network,
     files::work,
@@ -187,7 +189,7 @@ impl Tool for RunCommand {
         let (text, how) =
             how.unwrap_or_else(|| (told_end(CommandEnd::Lost, limit), CommandEnd::Lost));
         let mut text = format!("{shown}\n[{text}]");
-        if let Some(note) = inner.sandbox.explain(&shown) {
+        if let Some(note) = inner.sandbox.explain(&shown, &inner.root) {
             text.push_str(&format!("\n[{note}]"));
         }
         match how {
@@ -219,9 +221,11 @@ impl RunCommand {
         let inner = &self.shell.inner;
         let (words, cwd) = (words(args)?, self.cwd(args.cwd.as_deref())?);
         let folder = inner.folder.path();
-        inner
-            .identity
-            .call_once(|| identity::copy_settings(&inner.root, &folder.join("home")));
+        inner.identity.call_once(|| {
+            identity::copy_settings(&inner.root, &folder.join("home"));
+            #[cfg(target_os = "linux")]
+            secrets::copy_settings(&folder.join("home"));
+        });
         // A harmless command needed no approval, so it can change nothing.
         let cwd_text = args.cwd.as_deref().unwrap_or_default();
         let is_harmless = rules::is_harmless(
@@ -291,11 +295,16 @@ impl RunCommand {
     }
 }
 
+/// Returns the program bash, if it is installed.
+pub(super) fn bash() -> Option<&'static str> {
+    BASH.into_iter().find(|bash| Path::new(bash).is_file())
+}
+
 fn words(args: &Args) -> Result<Vec<std::ffi::OsString>, ToolError> {
     let wrong = |message: &str| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     let words: Vec<String> = match (&args.command, &args.argv) {
         (Some(command), None) if !command.trim().is_empty() => {
-            let shell: &[&str] = match BASH.iter().find(|bash| Path::new(bash).is_file()) {
+            let shell: &[&str] = match bash() {
                 Some(bash) => &[bash, "--noprofile", "--norc", "-c"],
                 None => &["sh", "-c"],
             };
