@@ -213,11 +213,27 @@ impl Reader<'_> {
                         && word.bare.chars().all(|it| it.is_ascii_digit())
                     {
                         self.redirect(&mut command, false);
-                    } else {
+                    } else if !word.bare.is_empty() || self.line.unclear.is_some() {
+                        // A line that goes on in the next one is no word.
                         words.push(word);
                     }
                 }
             }
+        }
+    }
+
+    /// Skips blanks, and line ends behind a backslash.
+    fn skip_blanks(&mut self) {
+        loop {
+            let mut ahead = self.chars.clone();
+            match (ahead.next(), ahead.peek()) {
+                (Some('\\'), Some('\n')) => {
+                    ahead.next();
+                }
+                (Some(' ' | '\t'), _) => {}
+                _ => return,
+            }
+            self.chars = ahead;
         }
     }
 
@@ -279,7 +295,7 @@ impl Reader<'_> {
             self.unclear("text that follows is fed to a command");
             self.next_is('<');
             self.next_is('-');
-            while self.chars.next_if(|it| matches!(it, ' ' | '\t')).is_some() {}
+            self.skip_blanks();
             self.word();
             return;
         } else if self.chars.peek() == Some(&'(') {
@@ -289,7 +305,7 @@ impl Reader<'_> {
         let more = self.next_is('>') || (writes && self.next_is('|'));
         let writes = writes || more;
         let dup = !both && self.next_is('&');
-        while self.chars.next_if(|it| matches!(it, ' ' | '\t')).is_some() {}
+        self.skip_blanks();
         if self
             .chars
             .peek()
@@ -505,3 +521,6 @@ fn is_assignment(word: &Word) -> bool {
             .all(|it| it.is_ascii_alphanumeric() || it == '_')
         && !name.starts_with(|it: char| it.is_ascii_digit())
 }
+
+#[cfg(test)]
+mod tests;
