@@ -9,6 +9,8 @@ mod git;
 mod protected;
 #[path = "hands/rows.rs"]
 mod rows;
+#[path = "hands/runtimes.rs"]
+mod runtimes;
 #[path = "hands/shell.rs"]
 mod shell;
 #[path = "hands/who.rs"]

@@ -72,6 +72,16 @@ pub(super) const ROWS: &[(&str, &str, &str)] = &[
     ),
     (
         "files",
+        "read where a link outside leads",
+        "[ \"$(readlink {out}/mark)\" = s3cret ] && echo ESCAPED",
+    ),
+    (
+        "files",
+        "watch when a file outside is used",
+        "perl -e '$p=\"{out}/secret\"; $f=syscall(294,0); print \"ESCAPED\" if syscall(254,$f,$p,1)>=0'",
+    ),
+    (
+        "files",
         "list a folder",
         "ls {out} | grep -q secret && echo ESCAPED",
     ),
