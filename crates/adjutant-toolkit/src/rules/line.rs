@@ -214,7 +214,7 @@ impl Reader<'_> {
                     {
                         self.redirect(&mut command, false);
                     } else if !word.bare.is_empty() || self.line.unclear.is_some() {
-                        // A line that goes on in the next one is no word.
+                        // A continued line alone is not a word.
                         words.push(word);
                     }
                 }

@@ -161,7 +161,7 @@ fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
     for path in plan.write {
         add(&["--bind-try".as_ref(), path.as_os_str(), path.as_os_str()]);
     }
-    // What is open inside a hidden directory is bound before the protected files, which may be in it. They may be hidden too.
+    // Open paths inside a hidden directory are bound before the protected files, which may be in it. They may be hidden too.
     let opened = Opened::new(bound, secrets::hidden(plan.root));
     let (outer, masks): (Vec<_>, Vec<_>) = opened
         .masks()

@@ -307,7 +307,7 @@ impl<'a> Opened<'a> {
             .collect()
     }
 
-    /// Returns these paths, and instead of one with something hidden below it, what else is in it. Links are left out: they
+    /// Returns these paths, and instead of one with something hidden below it, the other entries of it. Links are omitted: they
     /// may lead to what is not open.
     pub(super) fn around<'b>(&self, paths: impl Iterator<Item = &'b PathBuf>) -> Vec<PathBuf> {
         let mut open = Vec::new();
@@ -491,8 +491,8 @@ pub(super) fn without_user_infos(text: &str) -> String {
     stripped
 }
 
-/// Splits a text into its settings, each with its line ends: a setting goes on in indented lines without a name, and until the brackets
-/// and strings of TOML are closed.
+/// Splits a text into its settings, each with its line ends. Indented lines without a name belong to the setting above them, and so do
+/// lines before the brackets and strings of TOML are closed.
 fn settings(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut open = OpenValue::default();
@@ -521,7 +521,7 @@ fn settings(text: &str) -> Vec<String> {
     all
 }
 
-/// What of a value of TOML is not closed yet.
+/// The open brackets and strings of a value of TOML.
 #[derive(Default)]
 struct OpenValue {
     brackets: usize,
