@@ -2,12 +2,13 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Their paths, relative to any directory. A `*` at the end of a name matches any rest of it; a directory includes
-/// everything below it.
+/// Their paths of one or two names, relative to any directory. A `*` at the end of a name matches any rest of it; a
+/// directory includes everything below it.
 pub(crate) const OBEYED: [&str; 30] = [
     ".git",
     ".adjutant",
@@ -44,24 +45,31 @@ pub(crate) const OBEYED: [&str; 30] = [
 /// True if other programs read a file at this path automatically, below any directory. Case is ignored, because some
 /// file systems ignore it.
 pub(crate) fn is_obeyed(path: &Path) -> bool {
-    let parts: Vec<String> = path
-        .components()
-        .map(|part| part.as_os_str().to_string_lossy().to_ascii_lowercase())
-        .collect();
-    let fits = |part: &String, name: &str| match name.strip_suffix('*') {
-        Some(start) => part.starts_with(start),
-        None => part == name,
-    };
-    OBEYED.iter().any(|path| {
-        let path = path.to_ascii_lowercase();
-        let names: Vec<&str> = path.split('/').collect();
-        parts.windows(names.len()).any(|window| {
-            window
-                .iter()
-                .zip(&names)
-                .all(|(part, name)| fits(part, name))
-        })
+    let mut parent = OsStr::new("");
+    path.iter().any(|name| {
+        let is_obeyed = names_in(parent).any(|obeyed| fits(name, obeyed));
+        parent = name;
+        is_obeyed
     })
+}
+
+/// Returns the names that other programs obey in a directory of this name, for [`fits`].
+pub(crate) fn names_in(parent: &OsStr) -> impl Iterator<Item = &'static str> {
+    OBEYED.iter().filter_map(|row| match row.split_once('/') {
+        None => Some(*row),
+        Some((first, name)) => fits(parent, first).then_some(name),
+    })
+}
+
+/// True if a name is this one, or begins with it before a `*`.
+pub(crate) fn fits(name: &OsStr, obeyed: &str) -> bool {
+    let name = name.as_encoded_bytes();
+    match obeyed.strip_suffix('*') {
+        Some(start) => name
+            .get(..start.len())
+            .is_some_and(|name| name.eq_ignore_ascii_case(start.as_bytes())),
+        None => name.eq_ignore_ascii_case(obeyed.as_bytes()),
+    }
 }
 
 /// The changes of such files by the file tools of this process, so that they are not attributed to a concurrent

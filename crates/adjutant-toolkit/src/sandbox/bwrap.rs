@@ -4,9 +4,12 @@ use std::{
     collections::BTreeSet,
     ffi::OsString,
     fs::{self, File},
-    io::{self, Seek, Write},
-    os::fd::AsRawFd,
-    path::{Path, PathBuf},
+    io::{self, PipeWriter, Seek, Write},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::{Component, Path, PathBuf},
     process::{Command, Stdio},
     sync::{Arc, OnceLock},
 };
@@ -26,8 +29,10 @@ use super::{
 
 /// The paths of the program.
 const PROGRAMS: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
-/// The lowest number of the file descriptor of a filter.
-const MIN_FILTER: i32 = 10;
+/// The lowest number of a file descriptor that bubblewrap inherits.
+const MIN_NUMBER: i32 = 10;
+/// The largest file of settings that is copied into the sandbox, in bytes; larger ones are mounted.
+const LARGEST: u64 = 64 << 10;
 
 /// The program, tried once.
 ///
@@ -52,9 +57,10 @@ pub(super) fn probe() -> Result<PathBuf, Arc<str>> {
             root: Path::new("/"),
             home: None,
         };
+        let mut files = Vec::new();
         let mut command = Command::new(&program);
         command
-            .args(namespaces(&plan)?)
+            .args(namespaces(&plan, &mut files)?)
             .arg("/bin/true")
             .env_clear()
             .stdin(Stdio::null())
@@ -94,30 +100,89 @@ pub(super) struct Bindings<'a> {
     pub(super) home: Option<&'a Path>,
 }
 
-/// The arguments before the command's own, and files that must be open until it was started.
-///
-/// # Errors
-/// If there is no filter, or no memory for it.
-pub(super) fn arguments(plan: &Bindings<'_>) -> Result<(Vec<OsString>, Vec<File>), String> {
-    let mut arguments = namespaces(plan)?;
-    let mut files = Vec::new();
-    let sockets = match plan.network {
-        Network::All => Sockets::Internet,
-        Network::None | Network::Hosts(_) => Sockets::Own,
-    };
-    for filter in syscalls::filters(sockets, true)? {
-        let file = filter_file(filter)
-            .map_err(|error| format!("no room for the filter of system calls: {error}"))?;
-        arguments.extend([
-            "--add-seccomp-fd".into(),
-            file.as_raw_fd().to_string().into(),
-        ]);
-        files.push(file);
-    }
-    Ok((arguments, files))
+/// The arguments before the command's own. bubblewrap reads most of them from a pipe, and so starts nothing before they are
+/// written there.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    pipe: PipeWriter,
+    bytes: Vec<u8>,
+    source: OwnedFd,
+    /// Files that must be open until bubblewrap was started.
+    _files: Vec<OwnedFd>,
 }
 
-fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
+impl Arguments {
+    /// # Errors
+    /// If there is no filter, or no memory for it.
+    pub(super) fn new(plan: &Bindings<'_>) -> Result<Self, String> {
+        let mut files = Vec::new();
+        let mut words = namespaces(plan, &mut files)?;
+        let sockets = match plan.network {
+            Network::All => Sockets::Internet,
+            Network::None | Network::Hosts(_) => Sockets::Own,
+        };
+        for filter in syscalls::filters(sockets, true)? {
+            let file = filter_file(filter)
+                .map_err(|error| format!("no room for the filter of system calls: {error}"))?;
+            words.extend([
+                "--add-seccomp-fd".into(),
+                file.as_raw_fd().to_string().into(),
+            ]);
+            files.push(file);
+        }
+        let mut bytes = Vec::new();
+        for word in words {
+            bytes.extend_from_slice(word.as_bytes());
+            bytes.push(0);
+        }
+        let pipe = |error: io::Error| format!("no pipe for bubblewrap: {error}");
+        let (source, writer) = io::pipe().map_err(pipe)?;
+        let source = share(&source).map_err(pipe)?;
+        Ok(Self {
+            pipe: writer,
+            bytes,
+            source,
+            _files: files,
+        })
+    }
+
+    /// Returns the words of the command line that name the rest.
+    pub(super) fn words(&self) -> [String; 2] {
+        ["--args".to_owned(), self.source.as_raw_fd().to_string()]
+    }
+
+    /// Closes what only bubblewrap uses.
+    pub(super) fn into_waiting(self) -> WaitingArguments {
+        WaitingArguments {
+            pipe: self.pipe,
+            bytes: self.bytes,
+        }
+    }
+}
+
+/// The arguments of a bubblewrap that has been started and waits for them.
+#[derive(Debug)]
+pub(super) struct WaitingArguments {
+    pipe: PipeWriter,
+    bytes: Vec<u8>,
+}
+
+impl WaitingArguments {
+    /// Lets bubblewrap start the command.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub(super) fn hand_over(mut self) -> io::Result<()> {
+        match self.pipe.write_all(&self.bytes) {
+            // It has exited, and its output says why.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        }
+    }
+}
+
+/// Returns the words for the namespaces, and adds the files that they name by number.
+fn namespaces(plan: &Bindings<'_>, files: &mut Vec<OwnedFd>) -> Result<Vec<OsString>, String> {
     let mut words: Vec<OsString> = Vec::new();
     let mut add =
         |parts: &[&std::ffi::OsStr]| words.extend(parts.iter().map(|part| (*part).to_owned()));
@@ -147,13 +212,33 @@ fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
             }
         }
     }
-    // A link such as /lib is bound as its target, where programs look for it.
-    let system = places::SYSTEM
-        .iter()
-        .map(PathBuf::from)
-        .chain(places::settings())
-        .chain(tools.iter().cloned());
-    for path in system.chain(plan.read.iter().cloned()) {
+    // Each mount costs more than a link or a copy.
+    for path in places::SYSTEM {
+        match fs::read_link(path) {
+            Ok(target) if is_system(&target) => {
+                add(&["--symlink".as_ref(), target.as_os_str(), path.as_ref()]);
+            }
+            _ => add(&["--ro-bind-try", path, path].map(AsRef::as_ref)),
+        }
+    }
+    add(&["--tmpfs", "/etc"].map(AsRef::as_ref));
+    for path in places::settings() {
+        let Ok(file) = File::open(&path) else {
+            continue;
+        };
+        let found = file.metadata();
+        if found.is_ok_and(|found| found.is_file() && found.len() <= LARGEST)
+            && let Ok(file) = share(&file)
+        {
+            let number = file.as_raw_fd().to_string();
+            add(&["--perms", "0444", "--file", &number].map(AsRef::as_ref));
+            add(&[path.as_os_str()]);
+            files.push(file);
+        } else {
+            add(&["--ro-bind-try".as_ref(), path.as_os_str(), path.as_os_str()]);
+        }
+    }
+    for path in tools.iter().chain(plan.read) {
         add(&["--ro-bind-try".as_ref(), path.as_os_str(), path.as_os_str()]);
     }
     // Files of the kernel belong to root, and root without any capability may still write its own.
@@ -215,7 +300,19 @@ fn namespaces(plan: &Bindings<'_>) -> Result<Vec<OsString>, String> {
             add(&["--ro-bind-try".as_ref(), kept.as_os_str(), kept.as_os_str()]);
         }
     }
+    let is_replaced = |path: &PathBuf| Path::new("/etc").starts_with(path);
+    if !plan.read.iter().chain(plan.write).any(is_replaced) {
+        add(&["--remount-ro", "/etc"].map(AsRef::as_ref));
+    }
     Ok(words)
+}
+
+/// Returns true for the target of a link in `/` that leads to another directory of programs.
+fn is_system(target: &Path) -> bool {
+    let mut parts = target.components();
+    target.starts_with("usr")
+        && parts.all(|part| matches!(part, Component::Normal(_)))
+        && Path::new("/").join(target).is_dir()
 }
 
 /// Creates the entries of the shared `/tmp` below which something is bound, and returns the entries to hide under an empty directory.
@@ -259,7 +356,7 @@ fn mount_points<'a>(
 }
 
 /// The filter, in a sealed anonymous file: other commands inherit it while it is open, and none can change it.
-fn filter_file(filter: &seccompiler::BpfProgram) -> std::io::Result<File> {
+fn filter_file(filter: &seccompiler::BpfProgram) -> io::Result<OwnedFd> {
     let mut file = File::from(memfd_create("filter", MemfdFlags::ALLOW_SEALING)?);
     let bytes = filter.iter().flat_map(|step| {
         let [a, b] = step.code.to_ne_bytes();
@@ -272,8 +369,12 @@ fn filter_file(filter: &seccompiler::BpfProgram) -> std::io::Result<File> {
         &file,
         SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
     )?;
-    // The shell that starts bubblewrap uses low numbers, and must not close the filter.
-    let file = File::from(fcntl_dupfd_cloexec(&file, MIN_FILTER)?);
+    share(&file)
+}
+
+/// Returns a descriptor that the next program inherits. A shell uses low numbers, and must not close it.
+fn share(file: impl AsFd) -> io::Result<OwnedFd> {
+    let file = fcntl_dupfd_cloexec(file, MIN_NUMBER)?;
     fcntl_setfd(&file, FdFlags::empty())?;
     Ok(file)
 }

@@ -148,6 +148,24 @@ impl Census {
     }
 }
 
+/// Limits a process that has not begun yet: no core files, and processes of this user.
+pub(super) fn lower_limits(id: Pid) {
+    for (resource, most) in [(Resource::Core, 0), (Resource::Nproc, THREADS)] {
+        // The limits of this process are those of its child.
+        let most = Some(
+            getrlimit(resource)
+                .maximum
+                .map_or(most, |now| now.min(most)),
+        );
+        let limit = Rlimit {
+            current: most,
+            maximum: most,
+        };
+        // It has at least the limits of this process.
+        let _ = prlimit(Some(id), resource, limit);
+    }
+}
+
 /// True if processes can be marked here, and the mark be read.
 pub(super) fn is_marked() -> bool {
     let own = getrlimit(Resource::Rttime);

@@ -14,6 +14,8 @@ use std::{
     time::Duration,
 };
 
+use tempfile::TempDir;
+
 use super::stamp::{HeldFolder, Stamp};
 
 /// The directories that a command changes directly: they hold objects, references and their history.
@@ -62,20 +64,26 @@ pub(super) struct GitView {
     /// The files as both sides had them: the real one, the copy.
     known: BTreeMap<PathBuf, (Option<Stamp>, Option<Stamp>)>,
     folders: Vec<Option<Stamp>>,
+    /// True if no name has appeared or disappeared on either side since the copy was made.
+    is_fresh: bool,
     /// Paths that a person allowed the command to write.
     writes: Vec<PathBuf>,
     /// Names that the command wrote and that were not copied.
     refused: BTreeSet<PathBuf>,
     /// Names that were changed on both sides.
     conflicts: BTreeSet<PathBuf>,
+    /// The directory of the copies.
+    _private: TempDir,
 }
 
 impl GitView {
-    /// Copies the top level of a repository's directory to `private`, which does not exist yet.
+    /// Copies the top level of a repository's directory to a private one.
     ///
     /// # Errors
     /// If the directory cannot be read, or the copy cannot be written.
-    pub(super) fn new(dir: &Path, private: &Path, writes: &[PathBuf]) -> io::Result<Self> {
+    pub(super) fn new(dir: &Path, writes: &[PathBuf]) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("adjutant-git-").tempdir()?;
+        let private = &folder.path().join("git");
         let mut view = Self {
             dir: dir.to_owned(),
             real: HeldFolder::new(dir)?,
@@ -83,9 +91,11 @@ impl GitView {
             binds: vec![(dir.to_owned(), private.to_owned(), true)],
             known: BTreeMap::new(),
             folders: Vec::new(),
+            is_fresh: true,
             writes: writes.to_vec(),
             refused: BTreeSet::new(),
             conflicts: BTreeSet::new(),
+            _private: folder,
         };
         fs::create_dir(private)?;
         view.add_part("", private.to_owned());
@@ -118,6 +128,16 @@ impl GitView {
         view.sync(false);
         view.folders = view.stamps();
         Ok(view)
+    }
+
+    /// Returns this view of an earlier command for another one, if it still shows the directory.
+    pub(super) fn reuse(mut self, writes: &[PathBuf]) -> Option<Self> {
+        if !self.is_fresh || self.writes != writes {
+            return None;
+        }
+        self.sync(false);
+        self.is_fresh = self.folders == self.stamps();
+        self.is_fresh.then_some(self)
     }
 
     fn add_part(&mut self, below: &str, copy: PathBuf) {
@@ -182,15 +202,24 @@ impl GitView {
         if folders != self.folders {
             self.sync(false);
             self.folders = self.stamps();
+            self.is_fresh = false;
         }
     }
 
     /// Copies what either side has changed when the command has ended. Returns the paths that the command wrote and that
     /// were not copied, and the paths that were changed outside at the same time.
-    pub(super) fn finish(mut self) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
+    pub(super) fn finish(&mut self) -> (BTreeSet<PathBuf>, BTreeSet<PathBuf>) {
         self.sync(true);
+        self.is_fresh &= self.folders == self.stamps();
         self.collect_refused();
-        (self.refused, self.conflicts)
+        let (refused, conflicts) = (&mut self.refused, &mut self.conflicts);
+        self.is_fresh &= refused.is_empty() && conflicts.is_empty();
+        (std::mem::take(refused), std::mem::take(conflicts))
+    }
+
+    /// The directory that it shows.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
     }
 
     fn stamps(&self) -> Vec<Option<Stamp>> {
@@ -328,17 +357,18 @@ impl GitView {
             io::Read::read_to_end(&mut copy.open(name)?, &mut second)?;
             Ok(first == second)
         };
-        match (now.0 != before.0, now.1 != before.1) {
+        // The side that was read has its earlier stamp: if it changes meanwhile, it is copied again.
+        let after = match (now.0 != before.0, now.1 != before.1) {
             (false, false) => return Ok(()),
-            (false, true) => put(copy, real, name, now.1.is_some())?,
-            (true, false) => put(real, copy, name, now.0.is_some())?,
-            (true, true) if now == (None, None) || is_same().unwrap_or(false) => {}
-            (true, true) => {
-                self.conflicts.insert(self.dir.join(path));
-                put(real, copy, name, now.0.is_some())?;
+            (false, true) => (put(copy, real, name, now.1.is_some())?, now.1),
+            (true, true) if now == (None, None) || is_same().unwrap_or(false) => now,
+            (true, is_conflict) => {
+                if is_conflict {
+                    self.conflicts.insert(self.dir.join(path));
+                }
+                (now.0, put(real, copy, name, now.0.is_some())?)
             }
-        }
-        let after = (real.stamp(name)?, copy.stamp(name)?);
+        };
         self.known.insert(path.to_owned(), after);
         Ok(())
     }
@@ -367,13 +397,13 @@ fn is_lock(name: &OsStr) -> bool {
     Path::new(name).extension().is_some_and(|end| end == "lock")
 }
 
-/// Copies a file to the other side, or removes it there.
-fn put(from: &HeldFolder, to: &HeldFolder, name: &Path, exists: bool) -> io::Result<()> {
+/// Copies a file to the other side, or removes it there. Returns the stamp of the copy.
+fn put(from: &HeldFolder, to: &HeldFolder, name: &Path, exists: bool) -> io::Result<Option<Stamp>> {
     let place = to.entry(name);
     if !exists {
         return match fs::remove_file(place) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+            _ => Ok(None),
         };
     }
     let mut source = from.open(name)?;
@@ -386,12 +416,13 @@ fn put(from: &HeldFolder, to: &HeldFolder, name: &Path, exists: bool) -> io::Res
         .open(&lock)?;
     let written = io::copy(&mut source, &mut target)
         .and_then(|_| target.set_permissions(source.metadata()?.permissions()))
-        .and_then(|()| fs::rename(&lock, &place));
+        .and_then(|()| fs::rename(&lock, &place))
+        .and_then(|()| target.metadata());
     if written.is_err() {
         // The lock is this function's own.
         let _ = fs::remove_file(&lock);
     }
-    written
+    Ok(Some(Stamp::from(&written?)))
 }
 
 /// Removes a directory of plain files.

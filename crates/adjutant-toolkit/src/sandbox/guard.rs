@@ -9,8 +9,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tempfile::TempDir;
-
 use super::{
     git_view::GitView,
     harmless,
@@ -43,6 +41,8 @@ struct State {
     tree: Tree,
     /// True once a result has reported that the tree is too large.
     is_cut_reported: bool,
+    /// Views of commands that have ended, for the next command.
+    views: BTreeMap<PathBuf, GitView>,
 }
 
 /// A file as it was before a command.
@@ -68,7 +68,6 @@ pub(super) struct Watch {
     /// False for a program that runs as long as its session: most changes in that time are not its own.
     pub(super) is_judging: bool,
     notes: Notes,
-    _private: Option<TempDir>,
 }
 
 /// The report about protected names for a command's result.
@@ -111,7 +110,6 @@ impl Guard {
             root: None,
             is_judging: true,
             notes: Notes::default(),
-            _private: None,
         };
         let mut state = self.lock();
         let tree = Tree::read(&self.root, &state.tree);
@@ -192,19 +190,19 @@ impl Guard {
 impl Watch {
     /// Prepares a view of each repository, the outer ones first.
     fn mount(&mut self, repositories: BTreeSet<PathBuf>) -> Result<(), String> {
-        let private = tempfile::Builder::new().prefix("adjutant-git-").tempdir();
-        let private = private.map_err(|error| format!("no room for a copy of .git: {error}"))?;
         for (number, dir) in repositories.into_iter().enumerate() {
             if number >= REPOSITORIES {
                 self.kept.push(dir);
                 continue;
             }
-            let copy = private.path().join(number.to_string());
-            let view = GitView::new(&dir, &copy, &self.writes)
-                .map_err(|error| format!("{} cannot be copied: {error}", dir.display()))?;
+            let earlier = self.guard.lock().views.remove(&dir);
+            let view = match earlier.and_then(|view| view.reuse(&self.writes)) {
+                Some(view) => view,
+                None => GitView::new(&dir, &self.writes)
+                    .map_err(|error| format!("{} cannot be copied: {error}", dir.display()))?,
+            };
             self.views.push(view);
         }
-        self._private = Some(private);
         Ok(())
     }
 
@@ -230,10 +228,12 @@ impl Watch {
 
     /// Compares the tree when the command has ended, and returns the lines for its result.
     pub(super) fn finish(mut self) -> Vec<String> {
-        for view in std::mem::take(&mut self.views) {
+        for mut view in std::mem::take(&mut self.views) {
             let (unwritten, conflicts) = view.finish();
             self.notes.unwritten.extend(unwritten);
             self.notes.conflicts.extend(conflicts);
+            let dir = view.dir().to_owned();
+            self.guard.lock().views.insert(dir, view);
         }
         let guard = Arc::clone(&self.guard);
         {

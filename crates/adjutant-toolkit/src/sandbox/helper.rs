@@ -24,9 +24,8 @@ const WORDS: [&str; 2] = [
     "adjutant-sandbox-helper",
     "adjutant-sandbox-helper-with-input",
 ];
-/// The script before the command in place of the usual end of its gate: this program as descriptor 4, and a socket as
-/// its input.
-pub(super) const BEGIN: &str = "exec \"$@\" <&3 3<&- 4<\"/proc/$PPID/exe\"";
+/// The words before bubblewrap: a shell opens this program as descriptor 4.
+pub(super) const BEGIN: [&str; 4] = ["/bin/sh", "-c", "exec \"$@\" 4<\"/proc/$PPID/exe\"", "sh"];
 /// The program as it is seen from inside.
 const PROGRAM: &str = "/proc/self/fd/4";
 /// Takes the descriptor away and becomes the command.

@@ -8,7 +8,7 @@ use std::{
         unix::{net::UnixStream, process::CommandExt},
     },
     path::Path,
-    process::{Child, Command},
+    process::{Child, Command, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -27,7 +27,6 @@ use super::{
     end::{self, CallMark, Census},
     guard::{Guard, Watch},
     helper,
-    hosts::Hosts,
     job::{Access, CommandEnd, CommandInput, CommandJob, CommandPipes, OnEnd, OutputPipe, Sink},
     landlock, places,
     proxy::Proxy,
@@ -48,10 +47,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// The number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// The prefix of the command. It waits for a line, so that its process is marked before the command runs, and sets
-/// limits: no core files, and 8,192 processes of this user (`-p` or `-u`, depending on the shell).
-const GATE: &str = "exec 3<&0; read -r _ <&3 || exit 126; ulimit -c 0; \
-                    { ulimit -p 8192 || ulimit -u 8192; } 2>/dev/null; ";
+/// The prefix of a command without bubblewrap. It waits for a line, so that its process is marked before the command runs.
+const GATE: &str = "exec 3<&0; read -r _ <&3 || exit 126; ";
 const BEGIN: &str = "exec \"$@\" </dev/null 3<&-";
 /// The same, with the bytes after that line as the input of the command.
 const BEGIN_WITH_INPUT: &str = "exec \"$@\" <&3 3<&-";
@@ -152,7 +149,7 @@ impl Live {
         } else {
             (None, writer.try_clone().map_err(told)?)
         };
-        let (line, gate, hosts) = gate(sandbox).map_err(told)?;
+        let (stdin, input) = input(sandbox, &job.input).map_err(told)?;
         let began = Instant::now();
         let repository = Repository::find(&job.root);
         let is_streamed = matches!(job.input, CommandInput::Streamed(_));
@@ -175,32 +172,42 @@ impl Live {
             repository,
             watch: watch.as_ref(),
         };
-        let child = spawn(sandbox, job, &place, line, (writer, error_writer))?;
+        let (child, arguments) = spawn(sandbox, job, &place, stdin, (writer, error_writer))?;
         let id = i32::try_from(child.id())
             .ok()
             .and_then(Pid::from_raw)
             .ok_or("it has no number")?;
         let held = pidfd_open(id, PidfdFlags::empty()).map_err(|error| told(error.into()))?;
         let mark = CallMark::set(id);
+        end::lower_limits(id);
         let is_own = matches!(sandbox.by, By::Bwrap { .. });
         let watched = if is_own {
             None
         } else {
             Some(WatchedGroup::new(id, mark.as_ref()).map_err(told)?)
         };
-        let proxy = hosts
-            .map(|(hosts, from)| Proxy::start(hosts, from))
-            .transpose()
-            .map_err(told)?;
-        let mut gate = File::from(gate);
-        gate.write_all(b"\n").map_err(told)?;
-        let (mut output, mut input) = (Some(output), None);
-        match std::mem::take(&mut job.input) {
-            CommandInput::None => {}
-            CommandInput::Bytes(bytes) => input = Some(Feed::new(gate, bytes).map_err(told)?),
-            CommandInput::Streamed(to) => {
+        let proxy = match (&sandbox.network, &input) {
+            (Network::Hosts(hosts), Some(socket)) => {
+                let socket = UnixStream::from(socket.try_clone().map_err(told)?);
+                Some(Proxy::start(hosts.clone(), socket).map_err(told)?)
+            }
+            _ => None,
+        };
+        // From here on the command runs.
+        match (arguments, &input) {
+            (Some(arguments), _) => arguments.hand_over().map_err(told)?,
+            (None, Some(gate)) => drop(rustix::io::write(gate, b"\n")),
+            (None, None) => {}
+        }
+        let (mut output, mut feed) = (Some(output), None);
+        match (std::mem::take(&mut job.input), input) {
+            (CommandInput::None, _) | (_, None) => {}
+            (CommandInput::Bytes(bytes), Some(input)) => {
+                feed = Some(Feed::new(input.into(), bytes).map_err(told)?);
+            }
+            (CommandInput::Streamed(to), Some(input)) => {
                 let pipes = output.take().map(|output| CommandPipes {
-                    input: gate.into(),
+                    input,
                     output: output.into(),
                 });
                 // The caller may be gone: then the pipes are closed, and the command ends with the call.
@@ -217,7 +224,7 @@ impl Live {
             held,
             output,
             errors,
-            input,
+            input: feed,
             wake,
             began,
             _watched,
@@ -426,21 +433,20 @@ pub(super) fn wait(fds: &mut [PollFd<'_>], within: Duration) -> bool {
     poll(fds, within.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-/// The pipe that a command waits at, the pipe that opens it, and for a list of hosts the socket that delivers its
-/// port.
-type Gate = (OwnedFd, OwnedFd, Option<(Hosts, UnixStream)>);
-
-fn gate(sandbox: &Sandbox) -> io::Result<Gate> {
-    let Network::Hosts(hosts) = &sandbox.network else {
-        let (line, gate) = pipe()?;
-        return Ok((line.into(), gate.into(), None));
-    };
-    let (line, gate) = UnixStream::pair()?;
-    Ok((
-        line.into(),
-        gate.try_clone()?.into(),
-        Some((hosts.clone(), gate)),
-    ))
+/// Returns the standard input of a command, and the end that leads to it if something is written there: the bytes for the
+/// command, the line that a command without bubblewrap waits for, or the port of a command with a list of hosts.
+fn input(sandbox: &Sandbox, input: &CommandInput) -> io::Result<(Stdio, Option<OwnedFd>)> {
+    if sandbox.has_hosts() {
+        let (inside, outside) = UnixStream::pair()?;
+        return Ok((OwnedFd::from(inside).into(), Some(outside.into())));
+    }
+    match (&sandbox.by, input) {
+        (By::Bwrap { .. }, CommandInput::None) => Ok((Stdio::null(), None)),
+        _ => {
+            let (reader, writer) = pipe()?;
+            Ok((reader.into(), Some(writer.into())))
+        }
+    }
 }
 
 pub(super) fn has_helper() -> bool {
@@ -460,9 +466,9 @@ fn spawn(
     sandbox: &Sandbox,
     job: &CommandJob,
     place: &Place<'_>,
-    line: OwnedFd,
+    stdin: Stdio,
     (output, errors): (PipeWriter, PipeWriter),
-) -> Result<Child, String> {
+) -> Result<(Child, Option<bwrap::WaitingArguments>), String> {
     let mut read = sandbox.read.clone();
     let mut write = sandbox.write.clone();
     if let Some(repository) = &place.repository {
@@ -480,13 +486,11 @@ fn spawn(
     }
     write.extend([job.home.clone(), job.tmp.clone()]);
     let has_input = !matches!(job.input, CommandInput::None);
-    let usual = if has_input { BEGIN_WITH_INPUT } else { BEGIN };
     let _one = START.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut command = Command::new("/bin/sh");
-    let mut files = Vec::new();
     let mut tmp = job.tmp.as_path();
     let mut proxied = Vec::new();
-    match &sandbox.by {
+    let mut arguments = None;
+    let mut command = match &sandbox.by {
         By::Bwrap { program } => {
             let (keep, network) = (&sandbox.keep, &sandbox.network);
             let joined = match (&job.session, network) {
@@ -507,38 +511,37 @@ fn spawn(
             if job.session.is_some() {
                 tmp = Path::new("/tmp");
             }
-            let (arguments, kept) = bwrap::arguments(&plan)?;
-            files = kept;
-            let hosts = if let Network::Hosts(hosts) = &sandbox.network {
+            let hosts = if let Network::Hosts(hosts) = network {
                 Some(hosts)
             } else {
                 None
             };
-            let begin = if hosts.is_some() {
-                helper::BEGIN
-            } else {
-                usual
-            };
-            command
-                .args(["-c", &[GATE, begin].concat(), "sh"])
-                .args(joined.unwrap_or_default())
-                .arg(program)
-                .args(arguments);
-            command
-                .arg("--chdir")
-                .arg(&job.cwd)
-                .arg("--")
-                .args(hosts.iter().flat_map(|_| helper::words(has_input)));
-            if hosts.is_none() {
+            proxied = hosts.map(places::proxied).unwrap_or_default();
+            let mut before = joined.unwrap_or_default();
+            if hosts.is_some() {
+                before = helper::BEGIN.map(str::to_owned).into();
+            }
+            before.push(program.display().to_string());
+            let (first, rest) = before.split_first().ok_or("it has no program")?;
+            let mut command = Command::new(first);
+            let all = arguments.insert(bwrap::Arguments::new(&plan)?);
+            command.args(rest).args(all.words()).arg("--chdir");
+            command.arg(&job.cwd).arg("--");
+            if hosts.is_some() {
+                command.args(helper::words(has_input));
+            } else if !job.words.first().is_some_and(places::is_program) {
                 // A shell reports a missing program as every shell does.
                 command.args(["/bin/sh", "-c", "exec \"$@\"", "sh"]);
             }
-            proxied = hosts.map(places::proxied).unwrap_or_default();
+            command
         }
         By::Landlock { .. } | By::Danger | By::Refusing { .. } => {
-            command.args(["-c", &[GATE, usual].concat(), "sh"]);
+            let begin = if has_input { BEGIN_WITH_INPUT } else { BEGIN };
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", &[GATE, begin].concat(), "sh"]);
+            command
         }
-    }
+    };
     command
         .args(&job.words)
         .current_dir(&job.cwd)
@@ -552,7 +555,7 @@ fn spawn(
         }
     }
     command.envs(job.environment.iter().cloned()).envs(proxied);
-    command.stdin(line).stdout(output).stderr(errors);
+    command.stdin(stdin).stdout(output).stderr(errors);
     let child = match &sandbox.by {
         By::Landlock { abi } => {
             let plan = landlock::ThreadRules {
@@ -572,7 +575,5 @@ fn spawn(
         }
         By::Bwrap { .. } | By::Danger | By::Refusing { .. } => command.spawn().map_err(told)?,
     };
-    // They are of this one command.
-    drop(files);
-    Ok(child)
+    Ok((child, arguments.map(bwrap::Arguments::into_waiting)))
 }

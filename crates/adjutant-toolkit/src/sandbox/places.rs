@@ -4,7 +4,8 @@ use std::{
     collections::BTreeSet,
     env,
     ffi::OsString,
-    fs::{self, DirEntry},
+    fs::{self, DirEntry, Metadata},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -268,11 +269,14 @@ pub(super) fn tools() -> Vec<PathBuf> {
                 .filter_map(|name| Some(PathBuf::from(env::var_os(name)?).join("bin"))),
         )
         .collect();
+    let programs: BTreeSet<PathBuf> = programs
+        .into_iter()
+        .flat_map(|programs| [programs.canonicalize().ok(), Some(programs)])
+        .flatten()
+        .collect();
     let installed = programs
         .iter()
-        .flat_map(|programs| [Some(programs.clone()), programs.canonicalize().ok()])
-        .flatten()
-        .flat_map(|programs| installation(&programs, home.as_deref()));
+        .flat_map(|programs| installation(programs, home.as_deref()));
     let all: BTreeSet<PathBuf> = known
         .chain(cargo)
         .chain(installed)
@@ -286,6 +290,13 @@ pub(super) fn tools() -> Vec<PathBuf> {
         }
     }
     tools
+}
+
+/// Returns true for the path of a program of the machine, which every command can start.
+pub(super) fn is_program(path: &OsString) -> bool {
+    let path = Path::new(path);
+    let is_executable = |file: Metadata| file.is_file() && file.mode() & 0o111 == 0o111;
+    SYSTEM.iter().any(|system| path.starts_with(system)) && path.metadata().is_ok_and(is_executable)
 }
 
 /// Returns a directory of programs, and what the installation that it belongs to keeps beside it.

@@ -1,12 +1,13 @@
 //! The protected names below a root: files that other programs obey unasked, and repositories, which name programs that git runs.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     ffi::OsString,
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -17,6 +18,9 @@ use crate::obeyed;
 const SKIPPED: [&str; 1] = ["node_modules"];
 /// The largest number of directories that are searched.
 const MOST: usize = 50_000;
+/// The number of directories that one thread reads before others help, and the largest number of threads.
+const ALONE: usize = 200;
+const THREADS: usize = 4;
 /// A directory that changed less than this ago may change again without another time of change.
 const SETTLED: Duration = Duration::from_millis(50);
 
@@ -55,7 +59,8 @@ struct Folder {
 /// The directories below a root and the protected entries in them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tree {
-    folders: BTreeMap<PathBuf, Arc<Folder>>,
+    /// By their paths. Paths are slower to compare than texts.
+    folders: BTreeMap<OsString, Arc<Folder>>,
     /// True if there are more directories than are searched.
     pub(super) is_cut: bool,
 }
@@ -64,36 +69,73 @@ impl Tree {
     /// Reads the tree below a root. Directories that did not change are taken from the tree as it was before.
     pub(super) fn read(root: &Path, before: &Self) -> Self {
         let mut tree = Self::default();
-        let mut open = vec![root.to_owned()];
-        while let Some(path) = open.pop() {
-            if tree.folders.len() >= MOST {
-                tree.is_cut = true;
-                return tree;
-            }
+        let open = tree.read_some(VecDeque::from([root.to_owned()]), before, ALONE);
+        if open.is_empty() {
+            return tree;
+        }
+        let threads = thread::available_parallelism().map_or(1, |count| count.get().min(THREADS));
+        let parts: Vec<Mutex<VecDeque<PathBuf>>> = (0..threads).map(|_| Mutex::default()).collect();
+        for (path, part) in open.into_iter().zip(parts.iter().cycle()) {
+            lock(part).push_back(path);
+        }
+        let read = |part: &Mutex<VecDeque<PathBuf>>| {
+            let (mut tree, open) = (Self::default(), std::mem::take(&mut *lock(part)));
+            tree.is_cut = !tree.read_some(open, before, MOST / threads).is_empty();
+            tree
+        };
+        let mut trees = Vec::new();
+        thread::scope(|scope| {
+            let others = parts.iter().skip(1).filter_map(|part| {
+                let thread = thread::Builder::new();
+                thread.spawn_scoped(scope, || read(part)).ok()
+            });
+            let others: Vec<_> = others.collect();
+            trees.extend(parts.first().map(read));
+            trees.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
+        });
+        // The parts whose thread could not be started are left.
+        trees.extend(parts.iter().map(read));
+        for part in trees {
+            tree.folders.extend(part.folders);
+            tree.is_cut |= part.is_cut;
+        }
+        tree
+    }
+
+    /// Reads some of these directories and of those below them. Returns the rest.
+    fn read_some(
+        &mut self,
+        mut open: VecDeque<PathBuf>,
+        before: &Self,
+        most: usize,
+    ) -> VecDeque<PathBuf> {
+        while self.folders.len() < most
+            && let Some(path) = open.pop_front()
+        {
             let Some(stamp) = stamp(&path) else { continue };
-            let known = before.folders.get(&path);
+            let known = before.folders.get(path.as_os_str());
             let known = known.filter(|folder| folder.is_settled && folder.stamp == stamp);
             let folder = match known {
                 Some(folder) => Arc::clone(folder),
                 None => Arc::new(Folder::read(&path, stamp)),
             };
             open.extend(folder.folders.iter().map(|name| path.join(name)));
-            tree.folders.insert(path, folder);
+            self.folders.insert(path.into(), folder);
         }
-        tree
+        open
     }
 
     /// Returns every protected entry with its path.
     pub(super) fn entries(&self) -> impl Iterator<Item = (PathBuf, &Found)> {
         self.folders.iter().flat_map(|(path, folder)| {
             let found = folder.found.iter();
-            found.map(|found| (join(path, &found.name), found))
+            found.map(|found| (join(Path::new(path), &found.name), found))
         })
     }
 
     /// Returns the new entries of the root itself that other programs obey. New repositories are judged when they are complete.
     pub(super) fn appeared_at_top(&self, root: &Path) -> Vec<(PathBuf, Found)> {
-        let (Some(before), Some(stamp)) = (self.folders.get(root), stamp(root)) else {
+        let (Some(before), Some(stamp)) = (self.folders.get(root.as_os_str()), stamp(root)) else {
             return Vec::new();
         };
         let now = Folder::read(root, stamp).found.into_iter();
@@ -121,7 +163,9 @@ impl Tree {
             .flat_map(|folder| folder.found.iter().map(|found| key(folder, found)))
             .collect();
         let mut appeared = Vec::new();
-        for (path, folder) in &self.folders {
+        let folders = self.folders.iter();
+        for (path, folder) in folders.filter(|(_, folder)| !folder.found.is_empty()) {
+            let path = Path::new(path);
             let is_partial = path.file_name().is_some_and(|name| {
                 obeyed::OBEYED.iter().any(|row| {
                     row.split_once('/')
@@ -132,17 +176,18 @@ impl Tree {
                 Some(parent) if is_partial => parent,
                 _ => path,
             };
-            let is_place_new = !before.folders.contains_key(place);
+            let is_place_new = !before.folders.contains_key(place.as_os_str());
             for found in &folder.found {
                 let is_moved = known.contains(&key(folder, found));
                 let is_replaced = || {
-                    let before = before.folders.get(path);
+                    let before = before.folders.get(path.as_os_str());
                     before.is_some_and(|before| {
                         before.stamp.id == folder.stamp.id
                             && before.found.iter().any(|old| old.is_same_kind(found))
                     })
                 };
-                let is_harmless = found.kind == Kind::Obeyed && is_place_new;
+                // A place that was not searched before may be old.
+                let is_harmless = is_place_new && (found.kind == Kind::Obeyed || before.is_cut);
                 if !is_moved && !is_harmless && !is_replaced() {
                     appeared.push((join(path, &found.name), found.clone()));
                 }
@@ -167,16 +212,18 @@ impl Folder {
             folders: Vec::new(),
             found: Vec::new(),
         };
-        let parent = path.file_name().map(Path::new);
-        let mut names = BTreeSet::new();
+        let parent = path.file_name().unwrap_or_default();
+        let is_in_obeyed = obeyed::is_obeyed(Path::new(parent));
+        let names: Vec<&str> = obeyed::names_in(parent).collect();
+        let mut parts = BTreeSet::new();
         for entry in fs::read_dir(path).into_iter().flatten().flatten() {
             let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else {
                 continue;
             };
             let is_git = name.eq_ignore_ascii_case(".git");
             let is_obeyed = is_git
-                || obeyed::is_obeyed(Path::new(&name))
-                || parent.is_some_and(|parent| obeyed::is_obeyed(&parent.join(&name)))
+                || is_in_obeyed
+                || names.iter().any(|obeyed| obeyed::fits(&name, obeyed))
                 || kind.is_symlink() && is_beginning(&name);
             if is_obeyed {
                 let id = entry.metadata().map(|it| (it.dev(), it.ino()));
@@ -197,11 +244,11 @@ impl Folder {
                 .iter()
                 .any(|part| name == *part)
             {
-                names.insert(name);
+                parts.insert(name);
             }
         }
         // Source: is_git_directory() of git's setup.c, November 2026.
-        let has = |name: &str| names.contains(std::ffi::OsStr::new(name));
+        let has = |name: &str| parts.contains(std::ffi::OsStr::new(name));
         if has("HEAD") && (has("commondir") || has("objects") && has("refs")) {
             folder.found.push(Found {
                 name: OsString::new(),
@@ -212,6 +259,10 @@ impl Folder {
         }
         folder
     }
+}
+
+fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns true for the first part of a path that other programs obey.

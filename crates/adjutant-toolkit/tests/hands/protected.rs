@@ -394,6 +394,35 @@ fn git_changes_its_own_state_and_a_new_repository_works() {
     }
 }
 
+/// The copy of a repository's directory is used again while nothing changed there, and shows every change.
+#[test]
+fn view_of_a_repository_is_kept_between_commands_and_never_old() {
+    let sandbox = Sandbox::bwrap();
+    if let Some(why) = sandbox.refuses() {
+        return tell(format_args!("SKIPPED: {why}"));
+    }
+    let place = scene();
+    let tools = Shell::new(place.path(), sandbox)
+        .expect("a shell")
+        .toolbox();
+    let run = |command: &str| said(&tools, "run_command", json!({ "command": command }));
+    let inode = || run("stat -c %i .git/HEAD");
+    let (first, again) = (inode(), inode());
+    assert_eq!(first, again);
+    git(place.path(), &["switch", "-qc", "outside"]);
+    let shown = run("git branch --show-current");
+    assert_eq!(shown, "outside\n[exit code 0]");
+    fs::write(place.path().join(".git/info/exclude"), "ignored\n").expect("a file");
+    assert_eq!(run("cat .git/info/exclude"), "ignored\n[exit code 0]");
+    // A name that was not copied back is in no later view.
+    let shown = run("echo evil > .git/commondir");
+    assert!(shown.contains("not written"), "{shown}");
+    assert_eq!(
+        run("cat .git/commondir 2>/dev/null"),
+        "[no output]\n[exit code 1]"
+    );
+}
+
 #[test]
 fn allowed_writes_are_kept_and_no_others() {
     for (name, sandbox) in sandboxes() {

@@ -87,6 +87,41 @@ fn commands_say_what_they_wrote_and_how_they_ended() {
     assert!(missing.ends_with("[exit code 127]"), "{missing}");
 }
 
+/// A call costs what it starts: one thread of this program and the processes of the sandbox.
+#[test]
+fn call_starts_few_processes() {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    // With Landlock a second thread and the program, with bubblewrap its two processes and the program.
+    for (sandbox, most) in [(Sandbox::landlock(), 3), (Sandbox::bwrap(), 4)] {
+        if let Some(why) = sandbox.refuses() {
+            tell(format_args!("SKIPPED: {why}"));
+            continue;
+        }
+        let place = tempfile::tempdir().expect("a folder");
+        let tools = Shell::new(place.path(), sandbox)
+            .expect("a shell")
+            .toolbox();
+        let newest = || {
+            let load = fs::read_to_string("/proc/loadavg").expect("a line");
+            let last = load.split_ascii_whitespace().next_back();
+            last.and_then(|last| last.parse::<i64>().ok())
+                .expect("a number")
+        };
+        let started = || {
+            let before = newest();
+            said(&tools, "run_command", json!({ "argv": ["/bin/true"] }));
+            newest() - before
+        };
+        // The first call starts more, and other programs start theirs meanwhile.
+        started();
+        let began = Instant::now();
+        let least = std::iter::repeat_with(started)
+            .take_while(|_| began.elapsed() < PATIENCE)
+            .find(|count| (1..=most).contains(count));
+        assert!(least.is_some(), "more than {most} processes in every call");
+    }
+}
+
 #[test]
 fn environment_is_cleared_but_for_a_list() {
     let Some((_place, shell)) = shell() else {
