@@ -25,6 +25,7 @@ mod protocols;
 mod python;
 mod release;
 mod restate;
+mod sandbox_projects;
 mod scan;
 mod tidy;
 
@@ -48,6 +49,7 @@ usage: cargo xtask <command>
   page [--picture]    the page of the view in a browser, with playwright-core and axe-core from npm; --picture: that of the README
   models FILE         the model catalogue from a file like models.dev's; --add PROVIDER/NAME adds a model
   restate [ARGS]      sessions under a Restate server from npm, both killed at any moment; sqlite or postgres, --sessions N --kills N --seed X
+  sandbox-projects    builds and tests twelve real projects outside and inside the sandbox, as a table; --sandbox KIND, NAME...
   release --dry-run   what a release would publish, and in which order; fails if a crate lacks something";
 
 /// Why a command did not succeed.
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         ["page", rest @ ..] => page::run(rest),
         ["models", rest @ ..] => models::run(rest),
         ["restate", rest @ ..] => restate::run(rest),
+        ["sandbox-projects", rest @ ..] => sandbox_projects::run(rest),
         ["release", rest @ ..] => release::run(rest),
         _ => Err(Failure::Usage(format!(
             "unknown command: `{}`",

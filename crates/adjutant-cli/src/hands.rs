@@ -79,7 +79,12 @@ impl Hands {
         let sandbox = settings.sandbox();
         let git = Git::new(root, sandbox.clone()).map_err(wrong)?;
         let shell = Shell::new(root, sandbox.clone()).map_err(wrong)?;
-        let shell = settings.env.iter().fold(shell, Shell::variable);
+        let mut shell = settings.env.iter().fold(shell, Shell::variable);
+        for port in &settings.publish {
+            shell = shell
+                .publish(*port)
+                .map_err(|error| Problem::of(Exit::Usage, &error))?;
+        }
         let (plan, ask) = (Plan::new().toolbox(), ask_user());
         let boxes = vec![
             files.toolbox(),

@@ -35,6 +35,8 @@ pub(crate) struct SandboxSettings {
     pub(crate) write: Vec<PathBuf>,
     /// Names of variables that are passed to commands.
     pub(crate) env: Vec<String>,
+    /// Ports of commands that are opened on this machine; only the command line names them.
+    pub(crate) publish: Vec<u16>,
     /// Warnings, one line each.
     pub(crate) told: Vec<String>,
 }
@@ -52,6 +54,7 @@ impl SandboxSettings {
             read: how.sandbox.allow_read.clone(),
             write: how.sandbox.allow_write.clone(),
             env: how.sandbox.env.clone(),
+            publish: how.sandbox.publish.clone(),
             told: Vec::new(),
         };
         let user = folder().map(|folder| folder.join("settings.yaml"));

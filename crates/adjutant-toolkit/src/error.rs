@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Rule,
     /// A host in a list is invalid: the message contains it and the syntax.
     Host,
+    /// A port cannot be published: the message contains it and the reason.
+    Port,
     /// Files cannot be restored or copied: the message contains the file and the reason.
     Undo,
 }
@@ -54,7 +56,11 @@ impl Error {
     /// True if the same attempt may succeed later without a change; never for a root.
     pub fn is_retryable(&self) -> bool {
         match self.kind {
-            ErrorKind::Root | ErrorKind::Rule | ErrorKind::Host | ErrorKind::Undo => false,
+            ErrorKind::Root
+            | ErrorKind::Rule
+            | ErrorKind::Host
+            | ErrorKind::Port
+            | ErrorKind::Undo => false,
         }
     }
 

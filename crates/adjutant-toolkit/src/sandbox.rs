@@ -30,6 +30,8 @@ pub(crate) mod launch;
 mod places;
 #[cfg(target_os = "linux")]
 mod proxy;
+#[cfg(target_os = "linux")]
+pub(crate) mod publish;
 mod report;
 #[cfg(target_os = "linux")]
 pub(crate) mod repository;

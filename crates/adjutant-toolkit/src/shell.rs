@@ -16,6 +16,8 @@ use std::{
 
 use adjutant_tool::Tools;
 
+#[cfg(target_os = "linux")]
+use crate::sandbox::publish::Published;
 use crate::{Error, ErrorKind, Sandbox, sandbox::session::Session};
 use kept::Kept;
 use run::RunCommand;
@@ -55,6 +57,8 @@ struct Inner {
     /// The home of the commands, their `/tmp` and `/dev/shm`, and their long outputs.
     folder: tempfile::TempDir,
     session: Arc<Session>,
+    #[cfg(target_os = "linux")]
+    published: Vec<Published>,
     /// Done once the user's git settings were copied into that home.
     identity: Once,
 }
@@ -80,6 +84,8 @@ impl Shell {
             environment: Vec::new(),
             kept: Mutex::default(),
             session,
+            #[cfg(target_os = "linux")]
+            published: Vec::new(),
             folder,
             identity: Once::new(),
         };
@@ -109,6 +115,38 @@ impl Shell {
             Some(_) => "bash",
             None => "sh",
         }
+    }
+
+    /// Opens a port of the commands' network on `127.0.0.1` of this machine: the user reaches the servers that commands start.
+    /// Call it before the shell is cloned, and [`sandbox_helper`](crate::sandbox_helper) first in `main`.
+    ///
+    /// # Errors
+    /// `Port` if another program uses the port, or if the commands do not share a network that only they reach, which needs
+    /// bubblewrap and `nsenter`.
+    #[cfg(target_os = "linux")]
+    pub fn publish(mut self, port: u16) -> Result<Self, Error> {
+        let published = match Arc::get_mut(&mut self.inner) {
+            None => Err("the shell is in use".to_owned()),
+            Some(inner) => Published::open(&inner.sandbox, &inner.session, port)
+                .map(|published| inner.published.push(published)),
+        };
+        let error = |why| {
+            Error::new(
+                ErrorKind::Port,
+                format!("cannot publish port {port}: {why}"),
+            )
+        };
+        published.map(|()| self).map_err(error)
+    }
+
+    /// Returns an error: no commands run on this system.
+    ///
+    /// # Errors
+    /// `Port`, always.
+    #[cfg(not(target_os = "linux"))]
+    pub fn publish(self, port: u16) -> Result<Self, Error> {
+        let message = format!("cannot publish port {port}: no commands run on this system");
+        Err(Error::new(ErrorKind::Port, message))
     }
 
     /// The toolbox `shell`: `run_command`, `command_output` and `stop_command`.

@@ -14,7 +14,7 @@ use super::How;
 pub(crate) struct Acp {
     /// Serves the agent of a manifest, in the directory of the manifest.
     #[arg(value_name = "MANIFEST", conflicts_with_all = [
-        "models", "retries", "model_timeouts", "thinking", "web_search", "max_turns", "timeout", "ask", "mode", "kind", "network", "allow_read", "allow_write", "env", "durability",
+        "models", "retries", "model_timeouts", "thinking", "web_search", "max_turns", "timeout", "ask", "mode", "kind", "network", "allow_read", "allow_write", "env", "publish", "durability",
         "take_over", "memory", "folders", "trust_skills", "agents", "agent", "depth", "board", "store",
     ])]
     pub(crate) manifest: Option<PathBuf>,

@@ -37,6 +37,11 @@ pub(crate) struct SandboxArgs {
     /// Passes this variable on to commands; can be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) env: Vec<String>,
+
+    /// Opens this port of the commands' network on 127.0.0.1 for you: a server that the agent starts is reached there. Needs
+    /// bubblewrap and no `--network`; can be repeated.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) publish: Vec<u16>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]

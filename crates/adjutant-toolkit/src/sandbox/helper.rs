@@ -9,7 +9,7 @@ use std::{
     ffi::{OsStr, OsString},
     io::{self, IoSlice, Write},
     mem::MaybeUninit,
-    net::{Ipv4Addr, TcpListener},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
     os::{fd::AsFd, unix::process::CommandExt},
     process::{Command, Stdio},
     sync::atomic::{AtomicBool, Ordering},
@@ -24,6 +24,8 @@ const WORDS: [&str; 2] = [
     "adjutant-sandbox-helper",
     "adjutant-sandbox-helper-with-input",
 ];
+/// The first argument of a process that connects to a port, which is the next one.
+const CONNECT: &str = "adjutant-sandbox-connect";
 /// The words before bubblewrap: a shell opens this program as descriptor 4.
 pub(super) const BEGIN: [&str; 4] = ["/bin/sh", "-c", "exec \"$@\" 4<\"/proc/$PPID/exe\"", "sh"];
 /// The program as it is seen from inside.
@@ -41,6 +43,11 @@ pub fn sandbox_helper() {
     IS_CALLED.store(true, Ordering::Relaxed);
     let mut words = env::args_os().skip(1);
     let first = words.next();
+    if first.as_deref() == Some(OsStr::new(CONNECT)) {
+        let port = words.next().and_then(|port| port.to_str()?.parse().ok());
+        // Without a socket the connection is closed.
+        std::process::exit(i32::from(port.is_none_or(|port| connect(port).is_err())));
+    }
     if let Some(has_input) = WORDS
         .iter()
         .position(|word| first.as_deref() == Some(OsStr::new(word)))
@@ -65,6 +72,11 @@ pub(super) fn words(has_input: bool) -> [&'static OsStr; 2] {
     [PROGRAM, WORDS[usize::from(has_input)]].map(OsStr::new)
 }
 
+/// The arguments of a process that connects to a port.
+pub(super) fn connect_words(port: u16) -> [String; 3] {
+    [PROGRAM.to_owned(), CONNECT.to_owned(), port.to_string()]
+}
+
 /// Its input is the socket that transferred the port: data after the gate's line belongs to the command.
 fn become_command(words: Vec<OsString>, has_input: bool) -> io::Error {
     let stdin = if has_input {
@@ -84,11 +96,26 @@ fn become_command(words: Vec<OsString>, has_input: bool) -> io::Error {
 }
 
 fn hand_out_port() -> io::Result<()> {
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;
-    let ports = [port.as_fd()];
+    hand_out(&TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?)
+}
+
+/// Connects to a server of the session's network. Some listen only on the address of version 6.
+fn connect(port: u16) -> io::Result<()> {
+    let addresses = [
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+    ];
+    hand_out(&TcpStream::connect(
+        &addresses.map(|address| SocketAddr::new(address, port))[..],
+    )?)
+}
+
+/// Sends a socket over this process's input.
+fn hand_out(socket: &impl AsFd) -> io::Result<()> {
+    let sockets = [socket.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut message = SendAncillaryBuffer::new(&mut space);
-    message.push(SendAncillaryMessage::ScmRights(&ports));
+    message.push(SendAncillaryMessage::ScmRights(&sockets));
     sendmsg(
         io::stdin(),
         &[IoSlice::new(b"\n")],

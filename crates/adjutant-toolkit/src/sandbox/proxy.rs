@@ -7,7 +7,10 @@ use std::{
     io::{self, IoSliceMut, PipeReader, PipeWriter, Read, Write, pipe},
     mem::MaybeUninit,
     net::{IpAddr, Shutdown, TcpListener, TcpStream, ToSocketAddrs},
-    os::{fd::AsFd, unix::net::UnixStream},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -45,11 +48,11 @@ pub(super) struct Proxy {
     _end: PipeWriter,
 }
 
-/// The shared state of its connections.
-struct Shared {
-    hosts: Hosts,
-    /// Ready when the proxy was dropped.
-    end: PipeReader,
+/// The shared state of the connections of a listener, with the target of all of them.
+pub(super) struct Shared<T> {
+    pub(super) target: T,
+    /// Ready when the listener was dropped.
+    pub(super) end: PipeReader,
 }
 
 impl Proxy {
@@ -59,19 +62,25 @@ impl Proxy {
     /// If there is no thread for it.
     pub(super) fn start(hosts: Hosts, from: UnixStream) -> io::Result<Self> {
         let (end, own) = pipe()?;
-        let shared = Arc::new(Shared { hosts, end });
+        let shared = Arc::new(Shared { target: hosts, end });
         thread::Builder::new().name("proxy".into()).spawn(move || {
             // Without a port the helper has reported the reason, and the command did not start.
-            if let Some(port) = shared.port(&from) {
+            if let Some(port) = shared.receive(&from) {
                 drop(from);
-                accept(&shared, &port);
+                accept(&shared, &port.into(), serve, refuse_more);
             }
         })?;
         Ok(Self { _end: own })
     }
 }
 
-fn accept(shared: &Arc<Shared>, port: &TcpListener) {
+/// Serves connections until the end, each on its own thread; those above the limit are refused.
+pub(super) fn accept<T: Send + Sync + 'static>(
+    shared: &Arc<Shared<T>>,
+    port: &TcpListener,
+    serve: fn(&Shared<T>, &TcpStream),
+    refuse: fn(&TcpStream),
+) {
     if port.set_nonblocking(true).is_err() {
         return;
     }
@@ -83,24 +92,20 @@ fn accept(shared: &Arc<Shared>, port: &TcpListener) {
         };
         // This thread holds one, and so does each connection.
         if Arc::strong_count(shared) > CONNECTIONS {
-            refuse(
-                &client,
-                &(
-                    503,
-                    format!("commands have {CONNECTIONS} connections at a time"),
-                ),
-                false,
-            );
+            refuse(&client);
             continue;
         }
         let shared = Arc::clone(shared);
         // Without a thread the connection is closed.
-        let _ = thread::Builder::new().name("proxy".into()).spawn(move || {
-            if let Err(why) = serve(&shared, &client) {
-                refuse(&client, &why, true);
-            }
-        });
+        let _ = thread::Builder::new()
+            .name("proxy".into())
+            .spawn(move || serve(&shared, &client));
     }
+}
+
+fn refuse_more(client: &TcpStream) {
+    let why = format!("commands have {CONNECTIONS} connections at a time");
+    refuse(client, &(503, why), false);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +115,7 @@ enum Woken {
     Over,
 }
 
-impl Shared {
+impl<T> Shared<T> {
     /// Waits for one of these, the end of the call, or the end of this time.
     fn waits<F: AsFd>(&self, what: &[(&F, PollFlags)], within: Option<Duration>) -> Woken {
         let mut fds = vec![PollFd::new(&self.end, PollFlags::IN)];
@@ -123,7 +128,8 @@ impl Shared {
         }
     }
 
-    fn port(&self, from: &UnixStream) -> Option<TcpListener> {
+    /// Receives a socket that the helper hands out of the sandbox.
+    pub(super) fn receive(&self, from: &UnixStream) -> Option<OwnedFd> {
         if self.waits(&[(from, PollFlags::IN)], None) != Woken::Ready {
             return None;
         }
@@ -137,7 +143,7 @@ impl Shared {
         )
         .ok()?;
         message.drain().find_map(|part| match part {
-            RecvAncillaryMessage::ScmRights(mut fds) => fds.next().map(TcpListener::from),
+            RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
             _ => None,
         })
     }
@@ -155,7 +161,13 @@ struct Wanted {
     first: Vec<u8>,
 }
 
-fn serve(shared: &Shared, client: &TcpStream) -> Result<(), RefusedRequest> {
+fn serve(shared: &Shared<Hosts>, client: &TcpStream) {
+    if let Err(why) = forward(shared, client) {
+        refuse(client, &why, true);
+    }
+}
+
+fn forward(shared: &Shared<Hosts>, client: &TcpStream) -> Result<(), RefusedRequest> {
     let Some(wanted) = head(shared, client)? else {
         return Ok(());
     };
@@ -165,7 +177,9 @@ fn serve(shared: &Shared, client: &TcpStream) -> Result<(), RefusedRequest> {
             .map(|it| it.ip())
             .collect::<Vec<IpAddr>>())
     };
-    let addresses = shared.hosts.addresses(&wanted.host, wanted.port, resolve)?;
+    let addresses = shared
+        .target
+        .addresses(&wanted.host, wanted.port, resolve)?;
     let mut why = None;
     for address in addresses.into_iter().take(ADDRESSES) {
         if shared.waits::<TcpStream>(&[], Some(Duration::ZERO)) == Woken::Over {
@@ -194,7 +208,7 @@ fn serve(shared: &Shared, client: &TcpStream) -> Result<(), RefusedRequest> {
 }
 
 /// Reads the head of a request; none if the client is gone, or the call.
-fn head(shared: &Shared, mut client: &TcpStream) -> Result<Option<Wanted>, RefusedRequest> {
+fn head(shared: &Shared<Hosts>, mut client: &TcpStream) -> Result<Option<Wanted>, RefusedRequest> {
     let until = Instant::now() + HEAD_TIME;
     let mut bytes = Vec::new();
     let mut chunk = [0; 4 << 10];
@@ -392,8 +406,9 @@ fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
-fn relay(
-    shared: &Shared,
+/// Carries data in both directions until one side is broken, both are closed, or the listener is dropped.
+pub(super) fn relay<T>(
+    shared: &Shared<T>,
     (client, server): (&TcpStream, &TcpStream),
     (up, down): (Vec<u8>, Vec<u8>),
 ) -> io::Result<()> {

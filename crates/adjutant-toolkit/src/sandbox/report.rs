@@ -258,6 +258,17 @@ pub(super) fn explain(sandbox: &Sandbox, output: &str, root: &Path) -> Option<St
              hint: install bubblewrap (`bwrap`), where they have all of these"
                 .to_owned(),
         ),
+        #[cfg(target_os = "linux")]
+        By::Bwrap { .. }
+            if output.contains("Permission denied")
+                && rustix::process::geteuid().is_root() =>
+        {
+            Some(
+                "commands have no capabilities of root, so files of other users keep their modes; \
+                 hint: start adjutant as the user who owns the files"
+                    .to_owned(),
+            )
+        }
         _ => None,
     }
 }

@@ -2,16 +2,16 @@
 
 use std::{
     io::{Read, Write},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     process::Command,
     sync::mpsc::{Receiver, channel},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, ToolError, Tools};
-use adjutant_toolkit::{Hosts, Network, Sandbox, Shell, sandbox_helper};
+use adjutant_toolkit::{ErrorKind, Hosts, Network, Sandbox, Shell, sandbox_helper};
 use serde_json::{Value, json};
 
 use super::{escapes, who};
@@ -26,6 +26,7 @@ pub(super) fn run() {
         hosts_of_a_list_are_reached_and_no_other(who);
         tunnels_end_with_their_call();
         commands_inherit_nothing_of_the_helper();
+        published_port_leads_to_servers_of_the_commands();
         assert_eq!(
             escapes::table(
                 who,
@@ -213,6 +214,53 @@ fn hosts_of_a_list_are_reached_and_no_other(who: &str) {
             "{who}: {hosts:?}: {command}: {shown}"
         );
     }
+}
+
+fn published_port_leads_to_servers_of_the_commands() {
+    const SERVER: &str = "perl -MIO::Socket::INET -e '$l = IO::Socket::INET->new(LocalAddr => \"127.0.0.1:{port}\", Listen => 5); \
+                          while ($c = $l->accept) { $line = <$c>; print $c \"got $line\"; close $c }'";
+    let place = tempfile::tempdir().expect("a directory");
+    let publish = |sandbox: Sandbox, port: u16| {
+        Shell::new(place.path(), sandbox)
+            .expect("a shell")
+            .publish(port)
+    };
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let refused = [
+        (Sandbox::bwrap(), "another program uses it"),
+        (Sandbox::landlock(), "hint: install bubblewrap"),
+        (Sandbox::bwrap().network(Network::All), "already open"),
+        (with(&["example.org"]), "its own network"),
+    ];
+    for (sandbox, why) in refused {
+        let error = publish(sandbox, port).expect_err(why);
+        assert_eq!(error.kind(), ErrorKind::Port);
+        assert!(error.message().contains(why), "{error}");
+    }
+    drop(taken);
+    let shell = publish(Sandbox::bwrap(), port).expect("a free port");
+    let ask = || {
+        let mut client = TcpStream::connect(("127.0.0.1", port))?;
+        client.write_all(b"hello\n")?;
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).map(|_| answer)
+    };
+    // Without a server the connection is closed.
+    assert!(ask().is_ok_and(|answer| answer.is_empty()) || ask().is_err());
+    let tools = shell.toolbox();
+    let command = SERVER.replace("{port}", &port.to_string());
+    said(
+        &tools,
+        "run_command",
+        json!({ "command": command, "background": true }),
+    );
+    let until = Instant::now() + Duration::from_secs(20);
+    while ask().unwrap_or_default() != "got hello\n" {
+        assert!(Instant::now() < until, "no answer of the server");
+    }
+    drop((shell, tools));
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
 }
 
 fn tunnels_end_with_their_call() {
