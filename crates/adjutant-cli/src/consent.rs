@@ -1,7 +1,11 @@
 //! The user's trust in the permissions of a manifest: listed in full, confirmed once for each content, refused without
 //! a terminal.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::{
+    collections::BTreeSet,
+    io::{self, BufRead, IsTerminal, Write},
+    sync::{Mutex, PoisonError},
+};
 
 use adjutant::{
     providers::Chooser,
@@ -12,6 +16,49 @@ use crate::{
     chooser, exit::Exit, plain, problem::Problem, screen::tell, trouble::of_runtime,
     waits::MAX_ON_TERMINAL,
 };
+
+/// The ways in which the configuration of a directory becomes trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trusting {
+    /// By the command line.
+    Given,
+    /// By an earlier confirmation, or by one on the terminal.
+    Asked,
+    /// By an earlier confirmation.
+    Before,
+}
+
+/// The contents that were asked about in this process: the user is not asked twice.
+static ASKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// True if the user trusts this content; the user is asked once for each content, and the confirmation is stored.
+pub(crate) fn is_trusted(wants: &Wants, trusting: Trusting) -> Result<bool, Problem> {
+    let store = TrustStore::of_user();
+    if trusting == Trusting::Given
+        || store
+            .holds(wants.digest())
+            .map_err(|error| of_runtime(&error))?
+    {
+        return Ok(true);
+    }
+    let text = listed(wants);
+    if trusting == Trusting::Before || !is_on_terminal() || text.len() > MAX_ON_TERMINAL {
+        return Ok(false);
+    }
+    let is_new = ASKED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(wants.digest().to_owned());
+    if !is_new {
+        return Ok(false);
+    }
+    tell(&text);
+    let is_trusted = answered("trust it? [y/N] ")?;
+    if is_trusted {
+        store.trust(wants).map_err(|error| of_runtime(&error))?;
+    }
+    Ok(is_trusted)
+}
 
 /// The store of trusted contents, and the consent from the command line.
 pub(crate) struct Consent<'a> {

@@ -19,10 +19,11 @@ use adjutant::{
 use futures_util::StreamExt;
 
 use crate::{
+    consent::Trusting,
     exit::Exit,
     file,
     problem::Problem,
-    servers::{Servers, Trusting},
+    servers::Servers,
     settings::{self, SandboxSettings},
     store,
 };

@@ -33,6 +33,7 @@ mod paper;
 mod plain;
 mod played;
 mod problem;
+mod project;
 mod prompt;
 mod replay;
 mod resume;

@@ -17,11 +17,12 @@ use serde_json::{Value, json};
 
 use crate::{
     args,
+    consent::Trusting,
     exit::Exit,
     plain,
     problem::Problem,
     screen::{tell, write},
-    servers::{FoundServer, LookedAt, Servers, Trusting, look, place, usage},
+    servers::{FoundServer, LookedAt, Servers, look, place, usage},
     work::work,
 };
 

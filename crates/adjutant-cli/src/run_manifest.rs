@@ -19,6 +19,7 @@ use crate::{
     agent_files::AgentFiles,
     answer,
     args::{AgentChoice, BOARD, BOXES, How, MaxTurns},
+    consent::Trusting,
     exit::Exit,
     hands::Hands,
     near,
@@ -92,8 +93,8 @@ impl RunManifest {
             hands.boxes.extend(editor.terminal.clone());
         }
         let answer = how.schema.as_deref().map(answer::read).transpose()?;
-        let skills = taught::find(&how.taught, root)?;
-        let skills_told = taught::told(&skills, &how.taught, root);
+        let skills = taught::find(&how.taught, root, Trusting::Asked)?;
+        let skills_told = taught::told(&skills);
         let agent_files = AgentFiles::find(&how.agents, &how.taught, root)?;
         let mut manifest = Manifest::default();
         let mut notes = Notes::of(root);

@@ -1,16 +1,15 @@
 //! The MCP servers of a project, the user and an editor: which ones are used, and how to reach them.
 
 use std::{
-    collections::BTreeSet,
     env,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use adjutant::{
+    llm::private,
     mcp::{Error, ErrorKind, McpServer, ServerAbout, ServerPrompt},
     runtime::{
-        TrustStore,
         manifest::ServerSpec,
         mcp::{FILE_NAME, McpFile, ServerPlace, tokens_folder},
     },
@@ -20,11 +19,11 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     args::{BOARD, BOXES},
-    consent,
+    consent::{self, Trusting},
     exit::Exit,
     plain,
     problem::Problem,
-    screen::tell,
+    project::Project,
     store,
     trouble::of_runtime,
 };
@@ -52,20 +51,6 @@ pub(crate) struct Servers {
     pub(crate) told: Vec<String>,
 }
 
-/// The source of the trust in the servers of a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trusting {
-    /// An option on the command line.
-    Given,
-    /// A stored trust, or the answer of the user on the terminal.
-    Asked,
-    /// A stored trust.
-    Before,
-}
-
-/// The contents that this process already asked about: the user is asked once.
-static ASKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-
 impl Servers {
     /// Finds the servers for a directory, without starting any.
     ///
@@ -85,16 +70,31 @@ impl Servers {
                 )),
             }
         }
+        let (plugins, problems) = Project::find(root).plugins();
+        found.told.extend(problems);
+        for (scope, plugin) in plugins {
+            if let Some(file) = plugin.servers {
+                found.take(file, scope, root, trusting)?;
+            }
+        }
         Ok(found)
     }
 
     fn take(
         &mut self,
-        file: McpFile,
+        mut file: McpFile,
         scope: &'static str,
         root: &Path,
         trusting: Trusting,
     ) -> Result<(), Problem> {
+        if file.data.is_some() {
+            // A plugin's server starts in the plugin's directory, and works on the project.
+            for (_, spec) in &mut file.servers {
+                if spec.command.is_some() {
+                    spec.sandbox.read.extend(root.canonicalize());
+                }
+            }
+        }
         let shown = plain::line(&file.path.to_string_lossy());
         self.told.extend(
             file.findings
@@ -106,7 +106,18 @@ impl Servers {
         }
         // The user's own servers also need trust if they run files that an agent in the directory can change.
         let is_asked = scope == "project" || file.runs_files_of(root);
-        let is_trusted = !is_asked || is_trusted(&file, root, trusting)?;
+        let is_trusted = !is_asked
+            || trusting == Trusting::Given
+            || consent::is_trusted(
+                &file.wants_in(root).map_err(|error| of_runtime(&error))?,
+                trusting,
+            )?;
+        if let Some(data) = file.data.as_ref().filter(|_| is_trusted) {
+            private::folder(data).map_err(|error| {
+                let text = format!("cannot create the data directory {}", data.display());
+                Problem::new(Exit::Failed, text).cause(&error)
+            })?;
+        }
         if !is_trusted {
             let count = file.servers.len();
             let hint = match scope {
@@ -131,7 +142,14 @@ impl Servers {
                 .any(|known| known.name == name && known.server.is_some());
             let made = match (&place, is_trusted) {
                 (_, false) => Err("untrusted".to_owned()),
-                (_, true) if is_known => Err("hidden by another of this name".to_owned()),
+                (_, true) if is_known => {
+                    let why = "hidden by another of this name";
+                    if file.data.is_some() {
+                        self.told
+                            .push(format!("mcp: {shown}: warning: {name} is {why}"));
+                    }
+                    Err(why.to_owned())
+                }
                 (Some(place), true) => {
                     let made = place.server(&name, &spec, |name| env::var(name).ok());
                     made.map_err(|error| {
@@ -310,38 +328,6 @@ fn unknown(name: &str, servers: &Servers) -> Problem {
         true => problem.hint("`adjutant mcp list` shows them"),
         false => problem.hint(format!("the nearest are {}", near.join(", "))),
     }
-}
-
-/// True if the servers of a file are trusted; asks the user once for each content.
-fn is_trusted(file: &McpFile, root: &Path, trusting: Trusting) -> Result<bool, Problem> {
-    if trusting == Trusting::Given {
-        return Ok(true);
-    }
-    let (store, wants) = (
-        TrustStore::of_user(),
-        file.wants_in(root).map_err(|error| of_runtime(&error))?,
-    );
-    if store
-        .holds(wants.digest())
-        .map_err(|error| of_runtime(&error))?
-    {
-        return Ok(true);
-    }
-    let is_new = ASKED
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .insert(wants.digest().to_owned());
-    let text = consent::listed(&wants);
-    let can_ask = trusting == Trusting::Asked && is_new && consent::is_on_terminal();
-    if !can_ask || text.len() > crate::waits::MAX_ON_TERMINAL {
-        return Ok(false);
-    }
-    tell(&text);
-    let is_trusted = consent::answered("trust it? [y/N] ")?;
-    if is_trusted {
-        store.trust(&wants).map_err(|error| of_runtime(&error))?;
-    }
-    Ok(is_trusted)
 }
 
 /// Returns the directories for the servers of a project; `None` if there is no place for their data.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     args::{self, CheckSkills, ListSkills, OfSkills, ShowSkill},
+    consent::Trusting,
     exit::Exit,
     near, plain,
     problem::Problem,
@@ -22,13 +23,13 @@ pub(crate) fn skills(command: args::Skills) -> Result<Exit, Problem> {
 }
 
 fn find(whose: &OfSkills) -> Result<Skills, Problem> {
-    taught::find(&whose.taught, &whose.root)
+    taught::find(&whose.taught, &whose.root, Trusting::Before)
 }
 
 fn list(args: &ListSkills) -> Result<Exit, Problem> {
     let skills = find(&args.whose)?;
     if skills.all().is_empty() && skills.findings().is_empty() {
-        tell("there is no skill in .adjutant/skills, nor in the settings of the user");
+        tell("there is no skill in the directories of the project and the user");
     }
     if args.whose.json {
         let lines = skills

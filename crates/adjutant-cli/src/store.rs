@@ -349,7 +349,7 @@ pub(crate) fn usual() -> Result<PathBuf, Problem> {
 }
 
 /// Returns the default directory of sessions.
-fn place() -> Result<PathBuf, Problem> {
+pub(crate) fn place() -> Result<PathBuf, Problem> {
     let of = |variable: &str| {
         env::var_os(variable)
             .map(PathBuf::from)

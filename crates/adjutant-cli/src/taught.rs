@@ -1,33 +1,117 @@
 //! The skills of a run: where they are found, and the messages about them.
 
 use std::{
-    env,
+    collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use adjutant::skills::{Error, ErrorKind, Finding, FindingKind, Root, Skills, Trust};
+use adjutant::{
+    runtime::Wants,
+    skills::{Error, ErrorKind, Finding, FindingKind, Root, Severity, Skills, Trust, TrustAsk},
+};
 
-use crate::{args::Taught, exit::Exit, plain, problem::Problem};
+use crate::{
+    args::Taught,
+    consent::{self, Trusting},
+    exit::Exit,
+    plain,
+    problem::Problem,
+    project::{Project, home},
+    settings,
+};
 
-/// The directory of skills in a project.
+/// The directories of skills below a project.
 const PROJECT: &str = ".adjutant/skills";
+/// The directories of skills below a project and the home that several programs share.
+///
+/// Sources: agentskills.io, guide for clients ("Where to scan"); code.claude.com/docs/skills;
+/// developers.openai.com/codex/skills; November 2026.
+const SHARED: [&str; 3] = [".agents/skills", ".claude/skills", ".codex/skills"];
 
-/// Finds the skills for a project.
+/// Finds the skills for a project. The user is asked about those of the project if `trusting` permits it.
 ///
 /// # Errors
 /// `Usage` if a named directory does not exist, or cannot be opened.
-pub(crate) fn find(taught: &Taught, directory: &Path) -> Result<Skills, Problem> {
-    let trust = if taught.trust || taught.trust_skills {
-        Trust::Allowed
-    } else {
-        Trust::Denied
+pub(crate) fn find(
+    taught: &Taught,
+    directory: &Path,
+    trusting: Trusting,
+) -> Result<Skills, Problem> {
+    let trust = match taught.trust || taught.trust_skills {
+        true => Trust::Allowed,
+        false => Trust::ask(move |ask| consent::is_trusted(&wants(ask), trusting).unwrap_or(false)),
     };
-    let project = Root::project(directory.join(PROJECT))
-        .within(directory)
-        .trust(trust);
-    let named = taught.folders.iter().map(Root::named);
-    let roots = named.chain([project]).chain(usual().map(Root::user));
-    Skills::load(roots).map_err(|error| of(&error))
+    let named = taught
+        .folders
+        .iter()
+        .map(|path| Root::named(path).follow_links());
+    Skills::load(named.chain(roots(directory, &trust))).map_err(|error| of(&error))
+}
+
+/// Returns what the skills of a project want, for each of its directories of skills.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn of_project(directory: &Path) -> Result<Vec<Wants>, Problem> {
+    let all = Arc::new(Mutex::new(Vec::new()));
+    let asked = Arc::clone(&all);
+    let trust = Trust::ask(move |ask| {
+        asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(wants(ask));
+        false
+    });
+    Skills::load(roots(directory, &trust)).map_err(|error| of(&error))?;
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(std::mem::take(&mut *all))
+}
+
+/// The directories of skills of the project and the user.
+fn roots(directory: &Path, trust: &Trust) -> Vec<Root> {
+    let project = Project::find(directory);
+    let shared = || {
+        home()
+            .into_iter()
+            .flat_map(|home| SHARED.map(|path| home.join(path)))
+    };
+    let own = settings::folder().map(|folder| folder.join("skills"));
+    let user: Vec<PathBuf> = own.into_iter().chain(shared()).collect();
+    // In the home itself, everything is the user's.
+    let real: Vec<PathBuf> = user
+        .iter()
+        .filter_map(|path| path.canonicalize().ok())
+        .collect();
+    let mut roots = Vec::new();
+    for above in &project.directories {
+        for path in [PROJECT].iter().chain(&SHARED).map(|path| above.join(path)) {
+            if !path.canonicalize().is_ok_and(|path| real.contains(&path)) {
+                roots.push(
+                    Root::project(path)
+                        .within(&project.root)
+                        .trust(trust.clone()),
+                );
+            }
+        }
+    }
+    roots.extend(user.into_iter().map(Root::user));
+    for (scope, plugin) in project.plugins().0 {
+        let Some(skills) = plugin.skills else {
+            continue;
+        };
+        let root = match scope {
+            "project" => Root::project(skills).trust(trust.clone()),
+            _ => Root::user(skills),
+        };
+        roots.push(root.within(plugin.root).plugin());
+    }
+    roots
+}
+
+fn wants(ask: &TrustAsk) -> Wants {
+    let skills = ask.names.iter().zip(&ask.folders);
+    Wants::of_skills(&ask.path, skills.map(|(name, path)| (&**name, &**path)))
 }
 
 /// Converts an error of skills to a problem.
@@ -38,16 +122,38 @@ pub(crate) fn of(error: &Error) -> Problem {
     }
 }
 
-/// The messages of a run about skills. Errors of untrusted ones are not included: they are not used, and `adjutant
-/// skills list` prints them.
-pub(crate) fn told(skills: &Skills, taught: &Taught, directory: &Path) -> Vec<String> {
-    let (project, is_trusted) = (directory.join(PROJECT), taught.trust || taught.trust_skills);
-    let matters = |it: &&Finding| {
-        is_trusted
-            || it.kind == FindingKind::Untrusted
-            || !Path::new(&*it.place.file).starts_with(&project)
+/// The messages of a run about skills: the directories of the used ones, and problems. Problems of untrusted skills,
+/// unknown fields and missing quotes are omitted: `adjutant skills list` prints them.
+pub(crate) fn told(skills: &Skills) -> Vec<String> {
+    let untrusted: Vec<&Finding> = skills
+        .findings()
+        .iter()
+        .filter(|finding| finding.kind == FindingKind::Untrusted)
+        .collect();
+    let matters = |finding: &&Finding| {
+        let file = Path::new(&*finding.place.file);
+        let is_used = || {
+            untrusted
+                .iter()
+                .all(|root| !file.starts_with(&*root.place.file))
+        };
+        let is_minor = finding.kind == FindingKind::UnknownField
+            || (finding.kind == FindingKind::Yaml && finding.severity == Severity::Warning);
+        finding.kind == FindingKind::Untrusted || (!is_minor && is_used())
     };
-    skills.findings().iter().filter(matters).map(line).collect()
+    let mut sources: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    for skill in skills.iter() {
+        let directory = skill.directory();
+        let source = directory.parent().unwrap_or(&directory);
+        *sources.entry(source.to_owned()).or_default() += 1;
+    }
+    let sources: Vec<String> = sources
+        .iter()
+        .map(|(path, count)| format!("{count} of {}", plain::line(&path.to_string_lossy())))
+        .collect();
+    let used = (!sources.is_empty()).then(|| format!("skills: {}", sources.join(", ")));
+    let findings = skills.findings().iter().filter(matters).map(line);
+    used.into_iter().chain(findings).collect()
 }
 
 /// Formats a finding in one line.
@@ -57,15 +163,4 @@ pub(crate) fn line(finding: &Finding) -> String {
         _ => "",
     };
     format!("skills: {}{hint}", plain::line(&finding.to_string()))
-}
-
-/// Returns the directory of the user's own skills.
-fn usual() -> Option<PathBuf> {
-    let of = |variable: &str| {
-        env::var_os(variable)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let settings = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
-    settings.map(|folder| folder.join("adjutant/skills"))
 }

@@ -15,8 +15,9 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
+    project::Project,
     screen::{tell, write},
-    servers,
+    servers, taught,
     trouble::of_runtime,
     up::made,
 };
@@ -85,6 +86,13 @@ fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
             .map(|file| of_manifest(file))
             .collect::<Result<Vec<_>, _>>()?;
         all.extend(of_servers(&path.join(FILE_NAME))?);
+        all.extend(taught::of_project(path)?);
+        let project = Project::find(path);
+        for (scope, plugin) in project.plugins().0 {
+            if let Some(servers) = plugin.servers.filter(|_| scope == "project") {
+                all.push(servers.wants_in(path).map_err(|error| of_runtime(&error))?);
+            }
+        }
         let agents = place.entries()?.all;
         for entry in &agents {
             all.push(Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?);

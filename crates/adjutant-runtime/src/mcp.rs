@@ -1,6 +1,7 @@
 //! Servers of the Model Context Protocol: creates toolboxes from their specifications, and reads `.mcp.json` files.
 
 mod file;
+mod plugin;
 
 use std::{
     collections::BTreeMap,
@@ -29,6 +30,7 @@ use crate::{
 };
 
 pub use file::{FILE_NAME, McpFile};
+pub use plugin::Plugin;
 
 /// Files that agents and other programs read automatically, in addition to the files of git.
 const OBEYED: [&str; 2] = ["AGENTS.md", FILE_NAME];

@@ -41,6 +41,8 @@ pub enum WantKind {
     Address,
     /// To use a database.
     Database,
+    /// To instruct the model.
+    Skill,
 }
 
 impl Wants {
@@ -98,6 +100,7 @@ impl fmt::Display for WantKind {
             Self::File => "file",
             Self::Address => "address",
             Self::Database => "database",
+            Self::Skill => "skill",
         })
     }
 }

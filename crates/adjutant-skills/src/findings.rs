@@ -42,6 +42,19 @@ impl Findings {
         self.rules
     }
 
+    /// The number of errors that make a skill violate the specification: an unknown field is only reported.
+    pub(crate) fn violations(&self) -> usize {
+        let is_violation = |finding: &&Finding| {
+            finding.severity == Severity::Error && finding.kind != FindingKind::UnknownField
+        };
+        self.list.iter().filter(is_violation).count()
+    }
+
+    /// Measures by these rules from now on; returns the previous ones.
+    pub(crate) fn replace_rules(&mut self, rules: Strictness) -> Strictness {
+        std::mem::replace(&mut self.rules, rules)
+    }
+
     pub(crate) fn push(
         &mut self,
         severity: Severity,

@@ -24,6 +24,42 @@ pub(crate) fn read(front: &str) -> Result<Vec<(Key, Node)>, Wrong> {
     }
 }
 
+/// Puts plain texts of top-level fields that YAML cannot read, as `Use it for: a, b`, into quotes; `None` if there are
+/// none.
+pub(crate) fn quote_texts(yaml: &str) -> Option<String> {
+    let (mut out, mut is_changed) = (String::with_capacity(yaml.len() + 16), false);
+    let mut lines = yaml.lines().peekable();
+    while let Some(line) = lines.next() {
+        out.push('\n');
+        let (key, text) = line.split_once(": ").unwrap_or((line, ""));
+        let text = text.trim();
+        let is_field = key.starts_with(|c: char| c.is_ascii_alphabetic());
+        if !is_field
+            || text.is_empty()
+            || text.starts_with(['"', '\'', '[', '{', '|', '>', '#', '&', '*', '!'])
+        {
+            out.push_str(line);
+            continue;
+        }
+        let mut whole = text.to_owned();
+        while let Some(more) = lines.next_if(|next| next.starts_with([' ', '\t'])) {
+            whole.push_str("\n ");
+            whole.push_str(more.trim());
+        }
+        let is_broken = whole.contains(": ")
+            || whole.lines().any(|line| line.ends_with(':'))
+            || whole.starts_with(['@', '`', '%']);
+        out.push_str(key);
+        out.push_str(": ");
+        match is_broken {
+            true => out.push_str(&format!("'{}'", whole.replace('\'', "''"))),
+            false => out.push_str(&whole),
+        }
+        is_changed |= is_broken;
+    }
+    is_changed.then(|| out.get(1..).unwrap_or_default().to_owned())
+}
+
 /// A file, in its parts.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Split<'a> {

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     FindingKind, Location, Severity,
     findings::{Findings, Strictness},
-    front::{Split, body, read, split},
+    front::{Split, body, quote_texts, read, split},
     limits::{
         ADVISED_LINES, MAX_ALLOWED_TOOLS, MAX_BODY_BYTES, MAX_COMPATIBILITY_CHARS,
         MAX_DESCRIPTION_CHARS, MAX_FRONT_BYTES, MAX_LICENSE_CHARS, MAX_METADATA,
         MAX_METADATA_CHARS,
     },
     name,
-    yaml::{Content, Form, Key, Node, Position, is_null},
+    yaml::{Content, Form, Key, Node, Position, Wrong, is_null},
 };
 
 /// The largest number of characters of a parser message in a report.
@@ -121,7 +121,7 @@ impl SkillReader<'_> {
             self.refused(FindingKind::TooLarge, (2, 0), message);
             return None;
         }
-        let fields = match read(yaml) {
+        let fields = match read(yaml).or_else(|wrong| self.retry(yaml, wrong)) {
             Ok(fields) => fields,
             Err(wrong) => {
                 let said: String = wrong
@@ -159,6 +159,21 @@ impl SkillReader<'_> {
             }
         }
         Some(declared)
+    }
+
+    /// Reads front matter again with quotes around texts that contain a colon, as most clients accept them.
+    ///
+    /// Source: agentskills.io, guide for clients ("Lenient validation"), November 2026.
+    fn retry(&mut self, yaml: &str, wrong: Wrong) -> Result<Vec<Field>, Wrong> {
+        if self.findings.rules() == Strictness::Strict {
+            return Err(wrong);
+        }
+        let Some(fields) = quote_texts(yaml).and_then(|yaml| read(&yaml).ok()) else {
+            return Err(wrong);
+        };
+        let message = "a text with a colon needs quotes in YAML; it is read as if it had them";
+        self.told(FindingKind::Yaml, place(wrong.at), message);
+        Ok(fields)
     }
 
     /// A text; `None` if it is blank or has another type, which is reported.

@@ -6,6 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use crate::Skill;
+
 /// A folder of skills.
 #[derive(Debug, Clone)]
 pub struct Root {
@@ -15,6 +17,17 @@ pub struct Root {
     scope: Scope,
     trust: Trust,
     is_required: bool,
+    follows_links: bool,
+    form: RootForm,
+}
+
+/// The form of a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RootForm {
+    /// Skills at any depth, read leniently.
+    Free,
+    /// The skills of a plugin: child directories with a `SKILL.md` that follow the specification.
+    Plugin,
 }
 
 /// The owner of skills; of one name, the greater scope takes precedence.
@@ -53,6 +66,8 @@ pub struct TrustAsk {
     pub path: PathBuf,
     /// The names of the skills in it, sorted.
     pub names: Vec<Arc<str>>,
+    /// The directories of the skills, in the order of the names.
+    pub folders: Vec<PathBuf>,
 }
 
 impl Root {
@@ -75,6 +90,26 @@ impl Root {
     #[must_use]
     pub fn trust(self, trust: Trust) -> Self {
         Self { trust, ..self }
+    }
+
+    /// Follows links to directories anywhere. Otherwise, links of a user's root are followed anywhere, links of a
+    /// project's root inside the directory of [`within`](Self::within), and links of a named root are not followed.
+    #[must_use]
+    pub fn follow_links(self) -> Self {
+        Self {
+            follows_links: true,
+            ..self
+        }
+    }
+
+    /// Reads the root as the `skills` directory of a plugin: only child directories with a file named exactly
+    /// `SKILL.md` are skills, and a skill that violates the specification is omitted.
+    #[must_use]
+    pub fn plugin(self) -> Self {
+        Self {
+            form: RootForm::Plugin,
+            ..self
+        }
     }
 
     /// Makes it an error if it does not exist.
@@ -121,17 +156,31 @@ impl Root {
         self.is_required
     }
 
+    pub(crate) fn follows_links(&self) -> bool {
+        self.follows_links || (self.scope == Scope::Project && self.within.is_some())
+    }
+
+    pub(crate) fn form(&self) -> RootForm {
+        self.form
+    }
+
     /// True if these skills of it are used.
-    pub(crate) fn is_trusted(&self, mut names: Vec<Arc<str>>) -> bool {
+    pub(crate) fn is_trusted(&self, skills: &[Skill]) -> bool {
         match &self.trust {
             Trust::Denied => false,
             Trust::Allowed => true,
-            Trust::Ask(_) if names.is_empty() => false,
+            Trust::Ask(_) if skills.is_empty() => false,
             Trust::Ask(ask) => {
-                names.sort();
+                let mut named: Vec<_> = skills
+                    .iter()
+                    .map(|skill| (Arc::clone(&skill.manifest.name), skill.directory()))
+                    .collect();
+                named.sort();
+                let (names, folders) = named.into_iter().unzip();
                 ask(&TrustAsk {
                     path: self.path.clone(),
                     names,
+                    folders,
                 })
             }
         }
@@ -144,6 +193,8 @@ impl Root {
             scope,
             trust,
             is_required: false,
+            follows_links: scope == Scope::User,
+            form: RootForm::Free,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Finds the skills of one root: through handles only, sorted, bounded, following no link to a folder.
+//! Finds the skills of one root: through handles only, sorted and bounded.
 
 use std::{
-    io,
+    io, mem,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,7 +11,7 @@ use cap_std::{ambient_authority, fs::Dir};
 
 use crate::{
     Error, ErrorKind, FindingKind, Location, Root, Skill, SkillFile, Status,
-    findings::Findings,
+    findings::{Findings, Strictness},
     folder::{Folder, Refused, bytes},
     limits::{
         MAX_DEPTH, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FOLDERS, MAX_LISTED_DEPTH, MAX_LISTED_FILES,
@@ -19,11 +19,14 @@ use crate::{
     },
     manifest::SkillReader,
     name,
+    root::RootForm,
     skill::SkillListing,
 };
 
-/// The file that makes a folder a skill.
-pub(crate) const FILE: &str = "SKILL.md";
+/// The files that make a folder a skill; the first one takes precedence.
+///
+/// Source: `find_skill_md` of skills-ref 0.1.1, the reference validator of agentskills.io, November 2026.
+pub(crate) const FILES: [&str; 2] = ["SKILL.md", "skill.md"];
 /// Folders that are never searched for skills.
 const SKIPPED: [&str; 2] = ["node_modules", "target"];
 
@@ -33,7 +36,7 @@ const SKIPPED: [&str; 2] = ["node_modules", "target"];
 /// For a root that must exist: `Missing` and `Invalid` if it does not, or is not a folder; `Io` if it cannot be
 /// opened.
 pub(crate) fn scan(root: &Root, findings: &mut Findings) -> Result<Vec<Skill>, Error> {
-    let dir = match open(root) {
+    let dir = match open(root, Path::new("")) {
         Ok(dir) => Arc::new(dir),
         // Noticed by the sandbox, not by the system, so there is no code of the system.
         Err(error)
@@ -65,25 +68,48 @@ pub(crate) fn scan(root: &Root, findings: &mut Findings) -> Result<Vec<Skill>, E
     let mut scan = Scan {
         root,
         dir,
+        base: PathBuf::new(),
         findings,
         skills: Vec::new(),
         folders: MAX_FOLDERS,
         left: EntryBudget(MAX_ENTRIES),
         bytes: MAX_TOTAL_BYTES,
     };
-    match scan.dir.try_clone() {
-        Ok(dir) => scan.folder(&dir, Path::new(""), 0),
-        Err(error) => return Err(unopened(root.path(), error)),
+    let dir = scan
+        .dir
+        .try_clone()
+        .map_err(|error| unopened(root.path(), error))?;
+    if root.form() == RootForm::Plugin {
+        let rules = scan.findings.replace_rules(Strictness::Strict);
+        scan.children(&dir, Path::new(""), 0);
+        scan.findings.replace_rules(rules);
+    } else {
+        scan.folder(&dir, Path::new(""), 0);
     }
     Ok(scan.skills)
 }
 
-fn open(root: &Root) -> io::Result<Dir> {
+/// Opens a directory below a root; links are followed, inside the directory around the root if there is one.
+fn open(root: &Root, below: &Path) -> io::Result<Dir> {
     match root.place_within() {
         Some((directory, path)) => {
-            Dir::open_ambient_dir(directory, ambient_authority())?.open_dir(path)
+            let (around, path) = (
+                Dir::open_ambient_dir(directory, ambient_authority())?,
+                path.join(below),
+            );
+            if path.as_os_str().is_empty() {
+                return Ok(around);
+            }
+            // An absolute link is refused even if it leads inside.
+            around.open_dir(&path).or_else(|error| {
+                let real = directory.join(&path).canonicalize()?;
+                match real.strip_prefix(directory.canonicalize()?) {
+                    Ok(inner) => around.open_dir(inner),
+                    Err(_) => Err(error),
+                }
+            })
         }
-        None => Dir::open_ambient_dir(root.path(), ambient_authority()),
+        None => Dir::open_ambient_dir(root.path().join(below), ambient_authority()),
     }
 }
 
@@ -108,7 +134,10 @@ fn unopened(path: &Path, error: io::Error) -> Error {
 
 struct Scan<'a> {
     root: &'a Root,
+    /// The root, or the directory that a followed link leads to.
     dir: Arc<Dir>,
+    /// The path of `dir` below the root.
+    base: PathBuf,
     findings: &'a mut Findings,
     skills: Vec<Skill>,
     /// The number of folders that may still be read.
@@ -121,10 +150,27 @@ struct Scan<'a> {
 impl Scan<'_> {
     /// Takes a folder as a skill, or looks for skills in it.
     fn folder(&mut self, dir: &Dir, at: &Path, depth: usize) {
-        if dir.symlink_metadata(FILE).is_ok() {
-            self.skill(at);
-            return;
+        if let Some(file) = self.skill_file(dir) {
+            self.skill(at, file);
+        } else if self.root.form() == RootForm::Free {
+            self.children(dir, at, depth);
         }
+    }
+
+    /// Returns the file that makes a directory a skill.
+    fn skill_file(&self, dir: &Dir) -> Option<&'static str> {
+        let files = match self.root.form() {
+            RootForm::Free => &FILES[..],
+            RootForm::Plugin => &FILES[..1],
+        };
+        files
+            .iter()
+            .copied()
+            .find(|file| dir.symlink_metadata(file).is_ok())
+    }
+
+    /// Looks for skills in the directories of a directory.
+    fn children(&mut self, dir: &Dir, at: &Path, depth: usize) {
         let entries = match entries(dir, &mut self.left) {
             Ok((entries, is_cut)) => {
                 if is_cut {
@@ -151,7 +197,7 @@ impl Scan<'_> {
                 continue;
             };
             if metadata.is_symlink() {
-                self.link(dir, entry, &inner);
+                self.link(dir, entry, &inner, depth);
             } else if metadata.is_dir() && !self.enter(dir, entry, &inner, depth) {
                 return;
             }
@@ -185,25 +231,56 @@ impl Scan<'_> {
         true
     }
 
-    /// Reports a link, unless it leads to a file within the root.
-    fn link(&mut self, dir: &Dir, entry: &str, inner: &Path) {
+    /// Follows a link to a directory if the root permits it, otherwise reports it. A link to a file within the root is
+    /// ignored.
+    fn link(&mut self, dir: &Dir, entry: &str, inner: &Path, depth: usize) {
         if dir.metadata(entry).is_ok_and(|metadata| !metadata.is_dir()) {
             return;
         }
-        let message = "a link is not followed to skills; name the folder that it leads to as a root of its own";
+        let message = if !self.root.follows_links() {
+            "a link is not followed to skills; name the folder that it leads to as a root of its own"
+        } else if depth == MAX_DEPTH || self.folders == 0 || self.is_loop(inner) {
+            "a link is not followed: it leads back, or too many directories were read before it"
+        } else {
+            match open(self.root, inner).and_then(|dir| Ok((dir.try_clone()?, dir))) {
+                Ok((handle, dir)) => {
+                    self.folders -= 1;
+                    let dir = mem::replace(&mut self.dir, Arc::new(dir));
+                    let base = mem::replace(&mut self.base, inner.to_owned());
+                    self.folder(&handle, inner, depth + 1);
+                    (self.dir, self.base) = (dir, base);
+                    return;
+                }
+                // A link to a file outside.
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => return,
+                Err(_) => "a link to skills leads nowhere, or out of the project",
+            }
+        };
         self.findings
             .warn(FindingKind::Link, self.place(inner), message);
     }
 
+    /// True if a link leads to a directory that contains it.
+    fn is_loop(&self, inner: &Path) -> bool {
+        let path = self.root.path().join(inner);
+        let around = path.parent().and_then(|parent| parent.canonicalize().ok());
+        match (path.canonicalize(), around) {
+            (Ok(target), Some(around)) => around.starts_with(target),
+            _ => false,
+        }
+    }
+
     /// Reads the skill of a folder.
-    fn skill(&mut self, at: &Path) {
-        let place = self.place(&at.join(FILE));
+    fn skill(&mut self, at: &Path, file: &str) {
+        let place = self.place(&at.join(file));
         if self.skills.len() == MAX_SKILLS {
             let message = format!("there are more than {MAX_SKILLS} skills; this one is not read");
             return self.findings.refuse(FindingKind::TooMany, place, message);
         }
-        let folder = Folder::new(Arc::clone(&self.dir), at);
-        let Some(bytes) = self.bytes(&folder, &place) else {
+        let below = at.strip_prefix(&self.base).unwrap_or(at);
+        let folder = Folder::new(Arc::clone(&self.dir), below);
+        let before = self.findings.violations();
+        let Some(bytes) = self.bytes(&folder, file, &place) else {
             return;
         };
         let called = self.called(at);
@@ -213,7 +290,11 @@ impl Scan<'_> {
             findings: self.findings,
         }
         .read(&bytes);
-        let Some(manifest) = manifest else { return };
+        let is_refused =
+            self.root.form() == RootForm::Plugin && self.findings.violations() > before;
+        let Some(manifest) = manifest.filter(|_| !is_refused) else {
+            return;
+        };
         let Some(left) = self.bytes.checked_sub(manifest.body.len()) else {
             let message = format!(
                 "all skills together are larger than {MAX_TOTAL_BYTES} bytes; this one is not read"
@@ -231,13 +312,13 @@ impl Scan<'_> {
             status: Status::Used,
             place,
             path: path.into(),
-            files: Arc::new(listed(&folder, &mut self.left)),
+            files: Arc::new(listed(&folder, file, &mut self.left)),
             folder,
         });
     }
 
-    fn bytes(&mut self, folder: &Folder, place: &Location) -> Option<Vec<u8>> {
-        let (kind, message) = match folder.file(FILE) {
+    fn bytes(&mut self, folder: &Folder, file: &str, place: &Location) -> Option<Vec<u8>> {
+        let (kind, message) = match folder.file(file) {
             Ok((_, size)) if size > MAX_FILE_BYTES => (
                 FindingKind::TooLarge,
                 format!("the file is larger than {MAX_FILE_BYTES} bytes"),
@@ -315,7 +396,7 @@ fn entries(dir: &Dir, left: &mut EntryBudget) -> io::Result<(Vec<String>, bool)>
 }
 
 /// The readable regular files next to a `SKILL.md`.
-fn listed(folder: &Folder, left: &mut EntryBudget) -> SkillListing {
+fn listed(folder: &Folder, skill: &str, left: &mut EntryBudget) -> SkillListing {
     let mut listed = SkillListing::default();
     let mut open = vec![PathBuf::new()];
     while let Some(at) = open.pop() {
@@ -334,7 +415,7 @@ fn listed(folder: &Folder, left: &mut EntryBudget) -> SkillListing {
                 open.push(path);
             } else if metadata.is_dir() {
                 listed.is_cut = true;
-            } else if metadata.is_file() && path != Path::new(FILE) {
+            } else if metadata.is_file() && path != Path::new(skill) {
                 listed.files.push(SkillFile {
                     path: shown(&path).into(),
                     size: metadata.len(),

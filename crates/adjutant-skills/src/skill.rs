@@ -1,6 +1,10 @@
 //! One skill, read whole.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use adjutant_llm::Estimate;
 
@@ -106,6 +110,12 @@ impl Skill {
     /// Its `SKILL.md`, as its root was named; for people, never for a model.
     pub fn place(&self) -> &Location {
         &self.place
+    }
+
+    /// Its directory, as its root was named.
+    pub fn directory(&self) -> PathBuf {
+        let file = Path::new(&*self.place.file);
+        file.parent().unwrap_or(file).to_owned()
     }
 
     /// The files next to its `SKILL.md`, sorted and bounded.

@@ -8,7 +8,7 @@ use crate::{
     Error, Finding, FindingKind, Location, Root, Severity, Skill, Status,
     findings::{Findings, Strictness},
     limits::{MAX_INLINE_BYTES, MAX_LISTING_BYTES, MAX_SKILLS},
-    scan::{FILE, scan},
+    scan::{FILES, scan},
 };
 
 /// Skills of several roots; cheap to clone.
@@ -44,7 +44,7 @@ pub struct Checked {
 impl Skills {
     /// Reads the skills of these roots. An error in one skill does not affect the others.
     ///
-    /// A folder with a `SKILL.md` is a skill with the folder's name; a root that has one is itself a skill. Of
+    /// A folder with a `SKILL.md` or `skill.md` is a skill with the folder's name; a root that has one is itself a skill. Of
     /// several skills with one name, the greatest [`Scope`](crate::Scope) takes precedence, then the first root.
     /// Untrusted skills never replace others. This function reads files, so asynchronous code must call it on a
     /// thread that may block.
@@ -59,14 +59,7 @@ impl Skills {
         let mut all: Vec<Skill> = Vec::new();
         for root in &roots {
             let mut skills = scan(root, &mut findings)?;
-            if !skills.is_empty()
-                && !root.is_trusted(
-                    skills
-                        .iter()
-                        .map(|skill| skill.manifest.name.clone())
-                        .collect(),
-                )
-            {
+            if !skills.is_empty() && !root.is_trusted(&skills) {
                 skills
                     .iter_mut()
                     .for_each(|skill| skill.status = Status::Untrusted);
@@ -153,7 +146,13 @@ impl Skills {
 /// `Missing` and `Invalid` if there is no such folder; `Io` if it cannot be opened.
 pub fn check(path: &Path) -> Result<Checked, Error> {
     let folder = match path.parent() {
-        Some(parent) if path.file_name().is_some_and(|name| name == FILE) => parent,
+        Some(parent)
+            if path
+                .file_name()
+                .is_some_and(|name| FILES.iter().any(|file| name == *file)) =>
+        {
+            parent
+        }
         _ => path,
     };
     let folder = if folder.as_os_str().is_empty() {
@@ -187,16 +186,20 @@ fn is_idle(skill: &Skill) -> bool {
 
 /// Selects the skills that are used, the greatest scope first.
 fn settle(all: &mut [Skill], findings: &mut Findings) {
-    let mut taken: BTreeMap<String, Location> = BTreeMap::new();
+    let mut taken: BTreeMap<String, Skill> = BTreeMap::new();
     let (mut inline, mut listing) = (MAX_INLINE_BYTES, MAX_LISTING_BYTES);
     for skill in all.iter_mut().filter(|skill| !is_idle(skill)) {
         if let Some(other) = taken.get(skill.name()) {
-            let message = format!(
-                "the skill {} is not used: the one of {} counts",
-                skill.name(),
-                other.file
-            );
-            findings.warn(FindingKind::Shadowed, skill.place.clone(), message);
+            // Programs link one directory from several places.
+            let real = |skill: &Skill| skill.directory().canonicalize().ok();
+            if real(skill).is_none_or(|directory| real(other) != Some(directory)) {
+                let message = format!(
+                    "the skill {} is not used: the one of {} counts",
+                    skill.name(),
+                    other.place.file
+                );
+                findings.warn(FindingKind::Shadowed, skill.place.clone(), message);
+            }
             skill.status = Status::Shadowed;
             continue;
         }
@@ -216,6 +219,6 @@ fn settle(all: &mut [Skill], findings: &mut Findings) {
                 continue;
             }
         }
-        taken.insert(skill.name().to_owned(), skill.place.clone());
+        taken.insert(skill.name().to_owned(), skill.clone());
     }
 }

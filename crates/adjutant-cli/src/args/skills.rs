@@ -17,20 +17,21 @@ pub(crate) enum Skills {
 pub(crate) struct Taught {
     /// Adds the skills of this directory, before the project's and the user's; can be repeated.
     ///
-    /// A skill is a directory with a SKILL.md. Skills are also searched in .adjutant/skills of the project, and in
-    /// $XDG_CONFIG_HOME/adjutant/skills, else $HOME/.config/adjutant/skills.
+    /// A skill is a directory with a SKILL.md. Skills are also searched in .adjutant/skills, .agents/skills,
+    /// .claude/skills and .codex/skills of the project, in the same three directories of the home, in
+    /// $XDG_CONFIG_HOME/adjutant/skills, else $HOME/.config/adjutant/skills, and in the plugins in .agents/plugins.
     #[arg(long = "skills", value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
 
-    /// Uses the configuration of the directory: the skills in .adjutant/skills, the agents in .adjutant/agents, the
-    /// servers of .mcp.json, and the `allow` rules of .adjutant/rules.
+    /// Uses the configuration of the directory: its skills and plugins, the agents in .adjutant/agents, the servers of
+    /// .mcp.json, and the `allow` rules of .adjutant/rules.
     ///
     /// They control the model with your authority: read them before you trust them. Without this option they are only
     /// listed.
     #[arg(long)]
     pub(crate) trust: bool,
 
-    /// Uses the skills of the project in .adjutant/skills, but not its agents.
+    /// Uses the skills of the project, but not its agents.
     #[arg(long)]
     pub(crate) trust_skills: bool,
 }

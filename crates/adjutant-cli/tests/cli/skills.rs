@@ -131,7 +131,7 @@ Stand in water.
         .check(2, "", error);
     let mut bare = place.command(&["skills", "list"]);
     bare.env_remove("HOME").current_dir(place.folder.path());
-    let none = "there is no skill in .adjutant/skills, nor in the settings of the user\n";
+    let none = "there is no skill in the directories of the project and the user\n";
     self::seen(bare).check(0, "", none);
 }
 
@@ -234,7 +234,7 @@ fn run_uses_the_skills_of_the_user_and_tells_of_others() {
     };
     assert_eq!(
         (lines(&broken), lines(&place.see(&["skills", "list"]))),
-        (1, 2),
+        (2, 2),
         "{broken:#?}"
     );
     let (trusted, ..) = run(&place, &["--trust-skills"]);
@@ -318,4 +318,123 @@ fn answer_is_asked_for_again_with_the_skills_when_it_does_not_fit() {
             "{body}"
         );
     }
+}
+
+/// A skill that can be loaded, with this name.
+fn about(name: &str) -> String {
+    format!("---\nname: {name}\ndescription: About {name}: all of it.\n---\nBody.\n")
+}
+
+#[test]
+fn skills_are_found_where_other_programs_keep_them() {
+    let place = Place::new();
+    fs::create_dir_all(place.folder.path().join("work/.git")).expect("it can be made");
+    for (path, name) in [
+        ("home/.agents/skills", "a1"),
+        ("home/.claude/skills", "a2"),
+        ("home/.codex/skills", "a3"),
+        ("work/.agents/skills", "b1"),
+        ("work/.claude/skills", "b2"),
+        ("work/sub/.codex/skills", "b3"),
+    ] {
+        place.write(&format!("{path}/{name}/skill.md"), &about(name));
+    }
+    #[cfg(unix)]
+    {
+        let link = place.folder.path().join("work/.codex");
+        std::os::unix::fs::symlink(".claude", link).expect("links can be made");
+    }
+    let mut list = place.command(&["skills", "list", "--trust", "--json"]);
+    list.current_dir(place.folder.path().join("work/sub"));
+    let seen = self::seen(list);
+    let used: Vec<String> = seen
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("it is JSON"))
+        .filter(|line| line["status"] == "used")
+        .map(|line| line["skill"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(
+        used,
+        ["a1", "a2", "a3", "b1", "b2", "b3", "heron", "kestrel"],
+        "{seen:#?}"
+    );
+    let (untrusted, first, _) = run(&place, &[]);
+    assert!(first.contains("About a1") && !first.contains("About b1"));
+    let sources = untrusted.stderr.lines().find(|line| line.contains(" of "));
+    let home = place.folder.path().join("home").display().to_string();
+    let sources = sources.unwrap_or_default().replace(&home, "HOME");
+    assert_eq!(
+        sources,
+        "skills: 1 of HOME/.agents/skills, 1 of HOME/.claude/skills, 1 of HOME/.codex/skills, \
+         1 of HOME/.config/adjutant/skills"
+    );
+}
+
+#[test]
+fn trust_covers_the_skills_of_a_directory_until_they_change() {
+    let place = Place::new();
+    place.write("work/.agents/skills/owl/SKILL.md", &about("owl"));
+    let trusted = place.see(&["trust", ".", "--yes"]);
+    assert_eq!(trusted.code, Some(0), "{trusted:#?}");
+    assert!(trusted.stderr.contains("skill: owl, in "), "{trusted:#?}");
+    let (_, first, _) = run(&place, &[]);
+    assert!(first.contains("About owl") && first.contains("Hover over fields."));
+    place.write("work/.agents/skills/owl/more.md", "Another text.\n");
+    let (seen, first, _) = run(&place, &[]);
+    assert!(!first.contains("About owl") && first.contains("Hover over fields."));
+    assert!(
+        seen.stderr.contains("nobody trusts the skills"),
+        "{seen:#?}"
+    );
+}
+
+#[test]
+fn plugins_bring_skills_and_servers() {
+    let place = Place::new();
+    let manifest = |name: &str| {
+        format!(
+            r#"{{"$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json", "name": "{name}", "hooks": {{}}}}"#
+        )
+    };
+    let servers = r#"{"$schema": "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json", "mcpServers":
+        {"tool": {"type": "stdio", "command": "./bin/tool", "args": ["${PLUGIN_ROOT}", "${PLUGIN_DATA}", "${HOME}"]},
+         "old": {"type": "sse", "url": "https://a.example/sse"}}}"#;
+    for (path, name) in [("home", "mine"), ("work", "theirs")] {
+        let plugin = format!("{path}/.agents/plugins/{name}");
+        place.write(&format!("{plugin}/plugin.json"), &manifest(name));
+        place.write(&format!("{plugin}/mcp.json"), servers);
+        place.write(&format!("{plugin}/bin/tool"), "#!/bin/sh\nexit 1\n");
+        place.write(
+            &format!("{plugin}/skills/{name}/SKILL.md"),
+            &about(name)
+                .replace("me: all", "me, all")
+                .replace(": all", ", all"),
+        );
+    }
+    place.write("work/.agents/plugins/broken/plugin.json", "{}");
+    let (seen, first, _) = run(&place, &[]);
+    assert!(
+        first.contains("About mine") && !first.contains("About theirs"),
+        "{first}"
+    );
+    for line in [
+        "work/.agents/plugins/theirs/skills: warning: nobody trusts the skills",
+        "work/.agents/plugins/theirs/mcp.json: warning: nobody trusts its servers: 1 not used",
+        "home/.agents/plugins/mine: warning: the unknown field \"hooks\" is ignored",
+        "the transport `sse` is not supported",
+        "plugins/broken: missing field `$schema`; it is not used",
+    ] {
+        assert!(seen.stderr.contains(line), "{line}: {seen:#?}");
+    }
+    let data = place.folder.path().join("data");
+    let mut list = place.command(&["mcp", "list", "--trust", "--json"]);
+    list.env("XDG_DATA_HOME", &data);
+    let list = self::seen(list);
+    assert_eq!(list.stdout.lines().count(), 2, "{list:#?}");
+    let data = data.join("adjutant/plugins");
+    let count = fs::read_dir(data)
+        .expect("the data directories exist")
+        .count();
+    assert_eq!(count, 2);
 }

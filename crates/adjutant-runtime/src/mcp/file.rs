@@ -23,12 +23,12 @@ use crate::{
 /// The name of the file in a directory.
 pub const FILE_NAME: &str = ".mcp.json";
 /// The maximum size of the file in bytes, and the maximum number of servers in it.
-const MAX_BYTES: u64 = 1 << 20;
+pub(super) const MAX_BYTES: u64 = 1 << 20;
 const MAX_SERVERS: usize = 64;
 /// The depth up to which duplicate keys are refused: the file, its servers, one server, and its maps.
 const DEPTH: usize = 4;
 /// The maximum number of bytes of a name.
-const MAX_NAME: usize = 32;
+pub(super) const MAX_NAME: usize = 32;
 /// The fields that contain the servers; the second one is VS Code's.
 const SERVERS: [&str; 2] = ["mcpServers", "servers"];
 /// Known fields of other programs that have no effect here.
@@ -49,6 +49,8 @@ pub struct McpFile {
     pub servers: Vec<(Arc<str>, ServerSpec)>,
     /// Errors and ignored fields, one line each; an invalid server is not among the servers.
     pub findings: Vec<String>,
+    /// The directory of a plugin's data, which must exist before its servers start.
+    pub data: Option<PathBuf>,
 }
 
 impl McpFile {
@@ -104,6 +106,7 @@ impl McpFile {
             path: path.to_owned(),
             servers: Vec::new(),
             findings: Vec::new(),
+            data: None,
         };
         let root = root
             .as_object()
@@ -193,6 +196,7 @@ impl McpFile {
             path: path.to_owned(),
             servers: Vec::new(),
             findings: Vec::new(),
+            data: None,
         };
         let told = known.unwrap_or(empty).server(name, &value);
         told.map_err(|why| {
@@ -285,10 +289,8 @@ impl McpFile {
         for value in own.values_mut() {
             translated(value, &folder)?;
         }
-        let of_name = format!("{name}_");
-        let is_taken = TOOLBOXES.contains(&name) || Rules::knows_prefix(&of_name);
-        if is_taken && !own.contains_key("prefix") {
-            own.insert("prefix".to_owned(), format!("mcp_{of_name}").into());
+        if let Some(prefix) = taken_prefix(name) {
+            own.entry("prefix").or_insert_with(|| (*prefix).into());
         }
         // Many servers are downloaded at their first start.
         own.entry("timeout").or_insert_with(|| "60s".into());
@@ -368,6 +370,12 @@ impl McpFile {
             ));
         }
     }
+}
+
+/// Returns the prefix of a server whose name would make its tools look like others.
+pub(super) fn taken_prefix(name: &str) -> Option<Arc<str>> {
+    let is_taken = TOOLBOXES.contains(&name) || Rules::knows_prefix(&format!("{name}_"));
+    is_taken.then(|| format!("mcp_{name}_").into())
 }
 
 /// Converts the variable syntax of other programs, and converts numbers and Booleans to texts as other programs do.

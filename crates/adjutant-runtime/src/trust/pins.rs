@@ -90,6 +90,14 @@ impl Pins {
         pins
     }
 
+    /// All files of these directories.
+    pub(crate) fn from_trees(trees: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self {
+            trees: trees.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
     /// True if no file is pinned.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.trees.is_empty()

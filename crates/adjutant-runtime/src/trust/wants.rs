@@ -192,6 +192,25 @@ impl Wants {
         self
     }
 
+    /// Returns what skills of a directory want: to instruct the model. The digest covers all files of the skills. It
+    /// reads them, and blocks.
+    #[cfg(feature = "mcp")]
+    pub fn of_skills<'s>(
+        directory: &Path,
+        skills: impl IntoIterator<Item = (&'s str, &'s Path)>,
+    ) -> Self {
+        let skills: BTreeMap<&str, &Path> = skills.into_iter().collect();
+        let content = Pins::from_trees(skills.values().map(|path| path.to_path_buf())).read();
+        let want = |(name, path): (&&str, &&Path)| {
+            Want::new(WantKind::Skill, format!("{name}, in {}", shown(path)))
+        };
+        Self {
+            name: directory.to_string_lossy().into(),
+            all: skills.iter().map(want).collect(),
+            digest: content::also(&content.digest, &directory.to_string_lossy()),
+        }
+    }
+
     /// Adds a content beyond the manifest, which needs its own trust.
     pub(crate) fn with_content(mut self, digest: &str) -> Self {
         self.digest = content::also(&self.digest, digest);

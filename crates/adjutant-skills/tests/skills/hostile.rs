@@ -312,10 +312,38 @@ mod links {
     }
 
     #[test]
-    fn skill_is_not_read_when_its_folder_is_a_link() {
-        let den = den();
+    fn linked_folder_is_followed_where_its_owner_is_trusted() {
+        use adjutant_skills::{Root, Skills, Trust};
+        let den = den().plain("other/owl", "Hoot.");
         symlink(den.path("secret"), den.path("skills/heron")).expect("links can be made");
-        check(&den, Severity::Warning, FindingKind::Link);
+        symlink("../other/owl", den.path("skills/owl")).expect("links can be made");
+        let skills = den.load();
+        assert_eq!(names(&skills), ["heron", "kestrel", "owl"]);
+        assert_eq!(den.told(&skills), []);
+        // The directory of a named root is not asked about, and a project has no say outside of itself.
+        let root = Root::named(den.path("skills"));
+        let skills = Skills::load([root.clone()]).expect("it can be read");
+        assert_eq!(names(&skills), ["kestrel"]);
+        let skills = Skills::load([root.follow_links()]).expect("it can be read");
+        assert_eq!(names(&skills), ["heron", "kestrel", "owl"]);
+        let project = |within: &str| {
+            let root = Root::project(den.path("skills")).trust(Trust::Allowed);
+            Skills::load([root.within(den.path(within))]).expect("it can be read")
+        };
+        assert_eq!(names(&project("")), ["heron", "kestrel", "owl"]);
+        assert_eq!(names(&project("skills")), ["kestrel"]);
+        assert_eq!(project("skills").findings().len(), 2);
+    }
+
+    #[test]
+    fn linked_folder_counts_once_when_two_roots_have_it() {
+        use adjutant_skills::{Root, Skills, Status};
+        let den = Den::new().plain("one/heron", "Stand.").file("two/x", "x");
+        symlink("../one/heron", den.path("two/heron")).expect("links can be made");
+        let roots = ["one", "two"].map(|path| Root::user(den.path(path)));
+        let skills = Skills::load(roots).expect("they can be read");
+        assert_eq!(skills.all()[1].status(), Status::Shadowed);
+        assert_eq!(skills.findings(), []);
     }
 
     #[test]

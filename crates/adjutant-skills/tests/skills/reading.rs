@@ -1,6 +1,6 @@
 //! How a `SKILL.md` is read: every field, every way to be lenient, and what is told.
 
-use adjutant_skills::{FindingKind, Severity, Status, limits};
+use adjutant_skills::{FindingKind, Root, Severity, Skills, Status, limits};
 
 use crate::stage::{Den, names};
 
@@ -220,13 +220,13 @@ fn one_skill_is_refused_with_its_place_when_its_yaml_is_wrong() {
     let den = Den::new()
         .skill(
             "skills/heron",
-            "---\nname: heron\ndescription: Use when: always\n---\nBody\n",
+            "---\nname: heron\ndescription: [Use when, always\n---\nBody\n",
         )
         .plain("skills/kestrel", "Hover.");
     let skills = den.load();
     assert_eq!(names(&skills), ["kestrel"]);
     let expect = (
-        "skills/heron/SKILL.md:3:22".to_owned(),
+        "skills/heron/SKILL.md:3:14".to_owned(),
         Severity::Error,
         FindingKind::Yaml,
     );
@@ -254,4 +254,72 @@ fn tokens_are_counted_of_bodies_and_of_the_list() {
     );
     let by_bytes = |text: &str| text.len() as u64;
     assert_eq!(skills.tokens_by(&by_bytes).inline, 6);
+}
+
+#[test]
+fn text_with_a_colon_is_read_with_a_warning() {
+    let cases = [
+        ("description: Use it: often", "Use it: often"),
+        (
+            "description: Use it when:\n  a user's\n  asks: now\nlicense: MIT",
+            "Use it when: a user's asks: now",
+        ),
+        ("description: a: b\nmetadata:\n  author: ada", "a: b"),
+        ("description: @team plans: short", "@team plans: short"),
+    ];
+    for (lines, expect) in cases {
+        let text = format!("---\nname: heron\n{lines}\n---\nBody\n");
+        let den = Den::new().skill("skills/heron", &text);
+        let skills = den.load();
+        let kinds: Vec<_> = skills
+            .findings()
+            .iter()
+            .map(|it| (it.severity, it.kind))
+            .collect();
+        assert_eq!(kinds, [(Severity::Warning, FindingKind::Yaml)], "{lines}");
+        let skill = skills.get("heron").expect("it is used");
+        assert_eq!(skill.description(), Some(expect), "{lines}");
+        let strict = adjutant_skills::check(&den.path("skills/heron")).expect("it can be read");
+        assert_eq!(strict.findings[0].severity, Severity::Error, "{lines}");
+    }
+}
+
+#[test]
+fn skill_file_may_be_lowercase() {
+    let den = Den::new()
+        .file("skills/heron/skill.md", "Stand.")
+        .file("skills/kestrel/SKILL.md", "Hover.")
+        .file("skills/kestrel/skill.md", "Not this one.");
+    let skills = den.load();
+    assert_eq!(names(&skills), ["heron", "kestrel"]);
+    assert_eq!(
+        skills.get("kestrel").map(|skill| skill.body()),
+        Some("Hover.")
+    );
+    assert!(
+        skills
+            .get("heron")
+            .is_some_and(|skill| skill.files().is_empty())
+    );
+}
+
+#[test]
+fn plugin_root_has_only_children_that_follow_the_specification() {
+    let den = Den::new()
+        .plain("p/skills/heron", "Stand.")
+        .plain("p/skills/group/deep", "Too deep.")
+        .file("p/skills/lower/skill.md", "Lower.")
+        .skill(
+            "p/skills/extra",
+            "---\nname: extra\ndescription: x\nmodel: big\n---\nB\n",
+        )
+        .skill("p/skills/bare", "No front matter.\n")
+        .skill(
+            "p/skills/other",
+            "---\nname: another\ndescription: x\n---\nB\n",
+        );
+    let root = Root::user(den.path("p/skills")).plugin();
+    let skills = Skills::load([root]).expect("it can be read");
+    assert_eq!(names(&skills), ["extra", "heron"]);
+    assert_eq!(skills.findings().len(), 3, "{:?}", skills.findings());
 }
