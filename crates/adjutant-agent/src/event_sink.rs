@@ -10,8 +10,8 @@ use std::{
 };
 
 use adjutant_core::{Event, EventKind, Events, Seq, Stamped, TurnNo};
-use adjutant_llm::{CallResult, Warning};
-use adjutant_tool::Cancel;
+use adjutant_llm::{CallResult, Transcript, Warning};
+use adjutant_tool::{Cancel, Conversation};
 
 use crate::{
     hooks::{HookContext, Point, Verdict},
@@ -56,6 +56,13 @@ pub(crate) struct EventSink {
 }
 
 impl EventSink {
+    /// The conversation of a call of this turn.
+    pub(crate) fn conversation(&self, history: Transcript, turn: TurnNo) -> Conversation {
+        let left = self.so_far.get().filter(|left| left.0 == turn);
+        let so_far = left.map_or_else(Arc::default, |left| Arc::clone(&left.1));
+        Conversation { history, so_far }
+    }
+
     pub(crate) fn new(
         setup: Arc<Setup>,
         mailbox: Arc<Mailbox>,

@@ -16,7 +16,10 @@ use adjutant_agent::{
     Agent, EventKind, HookContext, Limits, Pause, RunResult, Verdict, points::BeforeTool,
 };
 use adjutant_llm::{Entry, FixedWorld, Script, Status};
-use adjutant_tool::{Answer, Approval, Ask, AskKind, ToolSpec, Toolbox, Tools, external_tool};
+use adjutant_tool::{
+    Answer, Approval, Ask, AskKind, CallContext, Conversation, Tool, ToolError, ToolSpec, Toolbox,
+    Tools, external_tool,
+};
 use serde_json::json;
 use stage::{agent, answered, calls, names, pauses, script, spec};
 use tokio::sync::mpsc;
@@ -80,6 +83,58 @@ async fn call_runs_when_its_approval_is_granted() {
         (ran.args(), shown(&model, 1)),
         (vec![json!({"n": 1})], vec![r#"{"n":1}"#.to_owned()])
     );
+}
+
+/// A tool whose calls need an approval, and that knows which of them cannot succeed.
+struct Checked;
+
+impl Tool for Checked {
+    type Args = serde_json::Value;
+    type Output = String;
+
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            approval: Approval::Always,
+            ..spec("write")
+        }
+    }
+
+    fn check(&self, args: &serde_json::Value, _: &Conversation) -> Result<(), ToolError> {
+        match args["n"] == 0 {
+            true => Err(ToolError::failed("there is no line 0")),
+            false => Ok(()),
+        }
+    }
+
+    async fn call(&self, _: serde_json::Value, _: CallContext) -> Result<String, ToolError> {
+        Ok("written".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn call_that_cannot_succeed_fails_before_anyone_is_asked() {
+    let calls_of = |numbers: &[u64]| -> Vec<_> {
+        numbers
+            .iter()
+            .map(|n| ("write", json!({ "n": n })))
+            .collect()
+    };
+    // What an earlier call of the turn does may be what a later one needs, so only the first one is checked.
+    for (numbers, paused) in [(&[0][..], 0), (&[1], 1), (&[1, 0], 2), (&[0, 1], 1)] {
+        let (_, agent) = agent(script(&calls_of(numbers)));
+        let asked = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&asked);
+        let agent = agent.tool(Checked).responder(move |_, _| {
+            *count.lock().expect("no panic") += 1;
+            async { Some(Answer::deny("no")) }
+        });
+        let result = agent.run("Go.").await.expect("the run finishes");
+        assert_eq!(*asked.lock().expect("no panic"), paused, "{numbers:?}");
+        if numbers[0] == 0 {
+            let first = calls(&result).swap_remove(0);
+            assert_eq!((first.1, &*first.2), (Status::Failed, "there is no line 0"));
+        }
+    }
 }
 
 #[tokio::test]

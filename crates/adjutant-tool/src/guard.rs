@@ -6,7 +6,7 @@ use adjutant_llm::CallResult;
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::{Ask, Bound, CallContext, ErasedTool, ToolError, ToolSpec};
+use crate::{Ask, Bound, CallContext, Conversation, ErasedTool, ToolError, ToolSpec};
 
 /// A check before calls of tools: see [`Toolbox::guard`](crate::Toolbox::guard).
 #[async_trait]
@@ -61,6 +61,10 @@ impl<G: Guard> ErasedTool for Guarded<G> {
         self.tool
             .asked(args)
             .or_else(|| self.guard.approval(self.tool.spec(), args))
+    }
+
+    fn check(&self, args: &Value, conversation: &Conversation) -> Result<(), ToolError> {
+        self.tool.check(args, conversation)
     }
 
     async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Ask, CallContext, IntoOutput, ToolError, ToolErrorKind, ToolSpec};
+use crate::{Ask, CallContext, Conversation, IntoOutput, ToolError, ToolErrorKind, ToolSpec};
 
 /// A tool as its author sees it.
 #[diagnostic::on_unimplemented(
@@ -36,6 +36,14 @@ pub trait Tool: Send + Sync + 'static {
     /// Returns the approval that a call with these raw arguments, which fit the schema, needs; none by default.
     fn approval(&self, _args: &Value) -> Option<Ask> {
         None
+    }
+
+    /// Returns the reason why a call with these arguments, which fit the schema, cannot succeed; `Ok` by default.
+    ///
+    /// It is called before a person is asked to approve the call, which fails with the reason instead. It changes
+    /// nothing and returns quickly.
+    fn check(&self, _args: &Value, _conversation: &Conversation) -> Result<(), ToolError> {
+        Ok(())
     }
 
     /// Runs the tool.
@@ -69,6 +77,14 @@ pub trait ErasedTool: Send + Sync {
         None
     }
 
+    /// Returns the reason why a call with these arguments, which fit the schema, cannot succeed; `Ok` by default.
+    ///
+    /// It is called before a person is asked to approve the call, which fails with the reason instead. It changes
+    /// nothing and returns quickly.
+    fn check(&self, _args: &Value, _conversation: &Conversation) -> Result<(), ToolError> {
+        Ok(())
+    }
+
     /// Runs the tool with arguments that fit its schema.
     async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError>;
 }
@@ -89,6 +105,10 @@ impl<T: Tool> ErasedTool for T {
 
     fn approval(&self, args: &Value) -> Option<Ask> {
         Tool::approval(self, args)
+    }
+
+    fn check(&self, args: &Value, conversation: &Conversation) -> Result<(), ToolError> {
+        Tool::check(self, args, conversation)
     }
 
     async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {

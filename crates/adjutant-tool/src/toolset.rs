@@ -9,7 +9,7 @@ use std::{
 use adjutant_llm::{CallResult, Error, Estimate, Schema, ToolDecl, ToolName, Warning, WarningKind};
 use serde_json::Value;
 
-use crate::{Approval, Ask, CallContext, ErasedTool, ToolError, ToolSpec};
+use crate::{Approval, Ask, CallContext, Conversation, ErasedTool, ToolError, ToolSpec};
 
 /// A tool with its cached data; cheap to clone.
 #[derive(Clone)]
@@ -131,6 +131,14 @@ impl Bound {
                 )))
             }
         })
+    }
+
+    /// Checks that a call with these arguments can succeed, before a person is asked to approve it.
+    ///
+    /// # Errors
+    /// The reason why it cannot.
+    pub fn check(&self, args: &Value, conversation: &Conversation) -> Result<(), ToolError> {
+        self.inner.body.check(args, conversation)
     }
 
     /// Returns the same tool with another body, which handles all approvals.

@@ -16,7 +16,9 @@ use serde_json::Value;
 use crate::{
     digest::Digest,
     exchange::{take_out, take_place},
-    files::{Files, MAX_FILE, Root, copy::close, open_regular, show, texts::plain},
+    files::{
+        Files, MAX_FILE, Root, copy::close, encoding::Encoding, open_regular, show, texts::plain,
+    },
     obeyed,
 };
 
@@ -67,6 +69,8 @@ pub(crate) struct Present {
     /// The digest of the content on the disk, which can differ from the content in a program that has the file open.
     on_disk: Digest,
     permissions: Permissions,
+    /// The encoding in which it was read, if it was.
+    pub(crate) encoding: Option<Encoding>,
 }
 
 /// The change of one file: its current content and its new content.
@@ -211,6 +215,7 @@ pub(crate) fn present(root: &Root, path: &Path) -> Result<Option<Present>, ToolE
         digest,
         bytes,
         permissions,
+        encoding: None,
     }))
 }
 

@@ -16,7 +16,7 @@ use crate::{
     Files,
     change::{CHANGED, Change, Present, current, place, write_all},
     digest::Digest,
-    files::{seen, show, work},
+    files::{encoding::Encoding, read::not_text, seen, show, work},
     undo::Undo,
 };
 
@@ -31,8 +31,8 @@ const MAX_FILES: usize = 200;
 /// changed. An existing file must have been read in its current state, by `read_file` of the same `Files`, or in the
 /// conversation of the call by any process: changes by other programs are never overwritten, moved or deleted. Files
 /// are replaced as a whole, so that readers never see a partial one; permissions, line ends, byte order marks and
-/// UTF-16 are kept. The other names of a file with several hard links keep the old text. The maximum size of a file is
-/// 8 MiB.
+/// encodings are kept. The other names of a file with several hard links keep the old text. The maximum size of a file
+/// is 8 MiB.
 #[derive(Debug, Clone)]
 pub struct Edits {
     files: Files,
@@ -78,6 +78,22 @@ impl Edits {
         tools::all(self)
     }
 
+    /// Plans only. Files that another program has open are not asked about here.
+    fn check(
+        &self,
+        conversation: &Conversation,
+        plan: impl FnOnce(&KnownFiles) -> Result<PlannedEdit, ToolError>,
+    ) -> Result<(), ToolError> {
+        if self.files.texts().are_lent() {
+            return Ok(());
+        }
+        let known = KnownFiles {
+            files: self.files.clone(),
+            conversation: Some(Arc::new(conversation.clone())),
+        };
+        plan(&known).map(drop)
+    }
+
     /// Plans the edit, saves the previous content, records the change in the log, and makes it.
     async fn perform(
         &self,
@@ -121,6 +137,7 @@ impl Edits {
                 files.seen(
                     change.path.clone(),
                     change.after.as_ref().map(|bytes| Digest::of(bytes)),
+                    change.encoding(),
                 );
             }
             Ok(plan.result())
@@ -165,18 +182,25 @@ impl PlannedEdit {
             &mut result,
             self.changes
                 .iter()
-                .map(|change| (&*change.path, left(change))),
+                .map(|change| (&*change.path, left(change), change.encoding())),
         );
         result
     }
 }
 
 impl Change {
+    /// The encoding in which the file was read.
+    fn encoding(&self) -> Option<Encoding> {
+        self.before.as_ref()?.encoding
+    }
+
     /// Returns the diff in the format of `diff -u`; empty for binary content.
     fn differences(&self, diff: &mut String) {
         let text = |bytes: Option<&Vec<u8>>| match bytes {
             None => Some(String::new()),
-            Some(bytes) => text::Text::read(bytes).map(|text| text.content),
+            Some(bytes) => text::Text::read(bytes, self.encoding())
+                .ok()
+                .map(|text| text.content),
         };
         let (before, after) = (
             text(self.before.as_ref().map(|it| &it.bytes)),
@@ -217,9 +241,13 @@ impl KnownFiles {
     /// Checks a file before a change. If it must have been read, it must also be unchanged since then.
     fn before(&self, asked: &str, must: MustBe) -> Result<(PathBuf, Option<Present>), ToolError> {
         let path = place(self.files.root(), asked)?;
-        let before = current(&self.files, &path)?;
+        let mut before = current(&self.files, &path)?;
+        if let Some(before) = &mut before {
+            let told = || seen::encoding(self.conversation.as_ref()?, &path);
+            before.encoding = self.files.encoding(&path).or_else(told);
+        }
         if let Some(before) = &before {
-            let asked = show::quoted(asked);
+            let shown = show::quoted(asked);
             // Another process may have read the file in this conversation after this process did.
             let told = || seen::told(self.conversation.as_ref()?, &path);
             let is_known = |digest: &Digest| *digest == before.digest;
@@ -228,12 +256,14 @@ impl KnownFiles {
                 Some(known) if is_known(&known) => {}
                 Some(_) => {
                     return Err(ToolError::failed(format!(
-                        "{asked} was changed since it was read; read it again"
+                        "{shown} was changed since it was read; read it again"
                     )));
                 }
                 None if must.has_to_be_read(before) => {
+                    // A file that cannot be read cannot be read first.
+                    text_of(before, asked)?;
                     return Err(ToolError::failed(format!(
-                        "{asked} is there and was not read; read it first"
+                        "{shown} is there and was not read; read it first"
                     )));
                 }
                 None => {}
@@ -241,6 +271,11 @@ impl KnownFiles {
         }
         Ok((path, before))
     }
+}
+
+/// The text of a file.
+fn text_of(file: &Present, asked: &str) -> Result<text::Text, ToolError> {
+    text::Text::read(&file.bytes, file.encoding).map_err(|why| not_text(asked, why))
 }
 
 /// The rule for existing files: they must have been read, or not.
@@ -256,7 +291,7 @@ impl MustBe {
     fn has_to_be_read(self, file: &Present) -> bool {
         match self {
             Self::Read => true,
-            Self::ReadIfText => text::Text::read(&file.bytes).is_some(),
+            Self::ReadIfText => text::Text::read(&file.bytes, file.encoding).is_ok(),
             Self::AsRead => false,
         }
     }

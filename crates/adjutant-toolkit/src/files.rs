@@ -1,6 +1,7 @@
 //! Read-only tools for the files below one directory. `root.rs` decides which paths are permitted.
 
 pub(crate) mod copy;
+pub(crate) mod encoding;
 mod glob;
 mod grep;
 mod hits;
@@ -9,14 +10,13 @@ mod lines;
 mod list;
 mod listing;
 mod part;
-mod read;
+pub(crate) mod read;
 mod root;
 mod search;
 pub(crate) mod seen;
 pub(crate) mod show;
 mod sweep;
 pub(crate) mod texts;
-pub(crate) mod utf16;
 mod walk;
 pub(crate) mod work;
 
@@ -29,6 +29,7 @@ use adjutant_tool::{Cancel, Tools};
 
 use crate::{Error, ErrorKind, digest::Digest};
 pub(crate) use copy::Copied;
+use encoding::Encoding;
 use list::ListFiles;
 use read::ReadFile;
 pub(crate) use root::{Root, open_regular};
@@ -149,8 +150,13 @@ impl Files {
     }
 
     /// Records the state of a file that was read or written; `None` if it was deleted.
-    pub(crate) fn seen(&self, path: PathBuf, digest: Option<Digest>) {
-        self.seen.note(path, digest);
+    pub(crate) fn seen(&self, path: PathBuf, digest: Option<Digest>, encoding: Option<Encoding>) {
+        self.seen.note(path, digest, encoding);
+    }
+
+    /// The encoding that a file was read in.
+    pub(crate) fn encoding(&self, path: &Path) -> Option<Encoding> {
+        self.seen.encoding(path)
     }
 
     /// Returns the last known state of a file.

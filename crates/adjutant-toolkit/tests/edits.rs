@@ -12,8 +12,9 @@ use std::{
     thread,
 };
 
+use adjutant_llm::Transcript;
 use adjutant_tool::{
-    CallContext, Cancel, Tools,
+    CallContext, Cancel, Conversation, Tools,
     serde_json::{Value, json},
 };
 use adjutant_toolkit::{Edits, ErrorKind, FileChange, Files, Undo};
@@ -250,22 +251,22 @@ fn edit_replaces_what_is_meant_and_says_why_it_does_not() {
     let shown = desk.call("read_file", json!({ "path": "wide" }));
     assert_eq!(
         shown.as_deref(),
-        Ok("     1\ta\n     2\tb\n[lines 1-2 of 2, 14 B]")
+        Ok("     1\ta\n     2\tb\n[lines 1-2 of 2, 14 B, UTF-16LE]")
     );
-    desk.put("latin", b"gr\xfc\xdfe");
-    desk.call("move_file", json!({ "from": "latin", "to": "no text" }))
+    desk.put("binary", b"gr\0fe");
+    desk.call("move_file", json!({ "from": "binary", "to": "no text" }))
         .expect("nobody can read it");
     desk.call("delete_file", json!({ "path": "no text" }))
         .expect("nobody can read it");
-    desk.put("latin", b"gr\xfc\xdfe");
+    desk.put("binary", b"gr\0fe");
     let refused = desk.call(
         "apply_patch",
-        json!({ "patch": "*** Begin Patch\n*** Update File: latin\n@@\n-x\n+y\n*** End Patch" }),
+        json!({ "patch": "*** Begin Patch\n*** Update File: binary\n@@\n-x\n+y\n*** End Patch" }),
     );
     assert!(
         refused
             .expect_err("it is no text")
-            .contains("is no text in UTF-8")
+            .contains("`binary` is a binary file; hint: a command")
     );
     let patch = "*** Begin Patch\n*** Update File: wide\n@@\n a\n-b\n+c\n*** End Patch";
     desk.call("apply_patch", json!({ "patch": patch }))
@@ -276,6 +277,117 @@ fn edit_replaces_what_is_meant_and_says_why_it_does_not() {
     )
     .expect("it was read");
     assert_eq!(desk.bytes("wide"), Some(wide("b\r\nc\r\n")));
+}
+
+#[test]
+fn file_in_an_old_encoding_is_read_and_edited_in_place() {
+    let cases: [(&[u8], &str, &str, &[u8]); 3] = [
+        (
+            b"// \xa9 ACME\r\nint main() { return 0; }\r\n",
+            "windows-1252",
+            "// ©",
+            b"// \xa9 ACME\r\nint main() { return 1; }\r\n",
+        ),
+        (
+            b"/* \xd6\xd0\xce\xc4 */\nint x = 0;\n",
+            "GBK",
+            "中文",
+            b"/* \xd6\xd0\xce\xc4 */\nint x = 1;\n",
+        ),
+        (
+            b"\x90\xdd\x92\xe8=\x97L\nname=0\n",
+            "Shift_JIS",
+            "設定=有",
+            b"\x90\xdd\x92\xe8=\x97L\nname=1\n",
+        ),
+    ];
+    for (before, name, shown, after) in cases {
+        let desk = Desk::with("f", before);
+        let edit = |new: &str| json!({ "path": "f", "old_text": "0", "new_text": new });
+        let unread = desk.call("edit_file", edit("1")).expect_err("unread");
+        assert!(unread.contains("read it first"), "{unread}");
+        let read = desk.call("read_file", json!({ "path": "f" }));
+        let read = read.expect(name);
+        assert!(
+            read.contains(shown) && read.ends_with(&format!(", {name}]")),
+            "{read}"
+        );
+        let refused = desk
+            .call("edit_file", edit("\u{1f600}"))
+            .expect_err("no such character");
+        assert!(
+            refused.contains(&format!("its encoding {name} has no character")),
+            "{refused}"
+        );
+        desk.call("edit_file", edit("1")).expect(name);
+        assert_eq!(desk.bytes("f").as_deref(), Some(after), "{name}");
+        let written = json!({ "path": "f", "content": shown });
+        desk.call("write_file", written)
+            .expect("it has these characters");
+        let label = json!({ "path": "f", "encoding": name.to_lowercase() });
+        let read = desk.call("read_file", label).expect(name);
+        assert!(read.contains(shown), "{read}");
+    }
+    // The caller knows better than the detection.
+    let desk = Desk::with("f", b"\xc4\xe9\xed\n");
+    let label = |label: &str| desk.call("read_file", json!({ "path": "f", "encoding": label }));
+    assert!(label("iso-8859-2").is_ok_and(|read| read.contains("Äéí")));
+    assert!(label("windows-1251").is_ok_and(|read| read.contains("Дйн")));
+    assert!(label("klingon").is_err_and(|why| why.contains("no encoding has the label")));
+    let edit = json!({ "path": "f", "old_text": "Дйн", "new_text": "Дй" });
+    desk.call("edit_file", edit)
+        .expect("it is edited as it was read");
+    assert_eq!(desk.bytes("f").as_deref(), Some(&b"\xc4\xe9\n"[..]));
+    // Both tools give the same reason.
+    for (bytes, reason) in [
+        (
+            &b"caf\xc3\xa9\n\xff\n"[..],
+            "is UTF-8 with an invalid byte in line 2",
+        ),
+        (b"\0\x01", "is a binary file"),
+    ] {
+        let desk = Desk::with("f", bytes);
+        let edit = json!({ "path": "f", "old_text": "a", "new_text": "b" });
+        for (tool, args) in [("read_file", json!({ "path": "f" })), ("edit_file", edit)] {
+            let why = desk.call(tool, args).expect_err(reason);
+            assert!(why.contains(reason), "{tool}: {why}");
+        }
+    }
+}
+
+#[test]
+fn edit_that_cannot_apply_is_found_before_it_is_approved() {
+    let conversation = Conversation {
+        history: Transcript::new(),
+        so_far: [].into(),
+    };
+    let desk = Desk::with("f", "one\n");
+    let check = |tool: &str, args: Value| {
+        let tools = desk.tools[1].toolset();
+        let tool = tools.get(tool).expect("it is there").clone();
+        tool.check(&args, &conversation)
+            .map_err(|error| error.to_string())
+    };
+    let edit = |old: &str| json!({ "path": "f", "old_text": old, "new_text": "2" });
+    let unread = check("edit_file", edit("one")).expect_err("unread");
+    assert!(unread.contains("read it first"), "{unread}");
+    desk.read("f");
+    let missing = check("edit_file", edit("two")).expect_err("missing");
+    assert!(missing.contains("old_text is not in the file"), "{missing}");
+    assert_eq!(check("edit_file", edit("one")), Ok(()));
+    let patch = |line: &str| json!({ "patch": format!("*** Begin Patch\n*** Update File: f\n@@\n-{line}\n+2\n*** End Patch") });
+    assert!(check("apply_patch", patch("two")).is_err());
+    assert_eq!(check("apply_patch", patch("one")), Ok(()));
+    assert!(check("delete_file", json!({ "path": "g" })).is_err());
+    assert!(check("move_file", json!({ "from": "f", "to": "f" })).is_err());
+    assert_eq!(
+        check("write_file", json!({ "path": "new", "content": "x" })),
+        Ok(())
+    );
+    assert_eq!(
+        (desk.text("f").as_str(), desk.bytes("new")),
+        ("one\n", None)
+    );
 }
 
 #[test]

@@ -280,7 +280,7 @@ fn read_names_the_size_when_the_file_is_binary() {
         &folder,
         "read_file",
         json!({"path": "latin"}),
-        "error: `latin` is a binary file of 10 B, not UTF-8 text",
+        "     1\tfine\n     2\tcafé\n[lines 1-2 of 2, 10 B, windows-1252]",
     );
     check(
         &folder,

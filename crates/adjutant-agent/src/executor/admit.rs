@@ -10,7 +10,7 @@ use std::{
 };
 
 use adjutant_core::{ActivityId, Admission, Failure, OpenCall, Pause, Record, Run, panic_text};
-use adjutant_llm::{Call, CallId, CallResult, Status, ToolName};
+use adjutant_llm::{Call, CallId, CallResult, Status, ToolName, Transcript};
 use adjutant_tool::{Admitted, Answer, Ask, AskKind, Bound, Toolset};
 use futures_util::FutureExt;
 use serde_json::Value;
@@ -19,7 +19,7 @@ use tokio::{
     task::coop::unconstrained,
 };
 
-use super::{LocalExecutor, Performed, bound, prepare::Restore};
+use super::{LocalExecutor, Performed, bound, contain::failed, prepare::Restore};
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
@@ -42,6 +42,8 @@ struct Admit {
     answer: Option<(Arc<Pause>, Answer)>,
     /// True if it was cancelled before its start.
     stopped: bool,
+    /// The history, if all earlier calls of the turn have ended: what they do may be what this call needs.
+    history: Option<Transcript>,
 }
 
 /// The tool, if it was found, and why the call may not run.
@@ -113,6 +115,7 @@ impl LocalExecutor {
             unattended: run.limits().is_some_and(|limits| limits.unattended),
             answer: answer.map(|(pause, answer)| (Arc::clone(pause), answer.clone())),
             stopped: self.stopped.contains(&id),
+            history: run.calls().is_next(id).then(|| run.history().clone()),
             call: call.clone(),
         })
     }
@@ -334,8 +337,24 @@ impl Admit {
             // The requested approval was given with exactly these arguments.
             Ok(Some(_)) if self.edited().is_some() => self.allow(tool, admitted),
             Ok(Some(_)) if self.unattended => refuse(texts::nobody()),
-            Ok(Some(ask)) => self.ask(tool, admitted, ask),
+            Ok(Some(ask)) => match self.check(tool, &admitted.value) {
+                Ok(()) => self.ask(tool, admitted, ask),
+                Err(result) => self.turn_down(Some(tool), result),
+            },
             Err(panic) => self.turn_down(Some(tool), texts::panicked_rule(&panic)),
+        }
+    }
+
+    /// Refuses a call that cannot succeed, before a person is asked about it.
+    fn check(&self, tool: &Bound, args: &Value) -> Result<(), CallResult> {
+        let Some(history) = &self.history else {
+            return Ok(());
+        };
+        let conversation = self.feed.conversation(history.clone(), self.place.turn);
+        let check = || tool.check(args, &conversation);
+        match catch_unwind(AssertUnwindSafe(check)) {
+            Ok(checked) => checked.map_err(|error| failed(&error)),
+            Err(panic) => Err(texts::panicked_rule(&panic_text(&*panic))),
         }
     }
 

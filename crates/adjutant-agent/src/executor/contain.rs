@@ -200,7 +200,8 @@ pub(super) fn go_on<R: Future>(
     })
 }
 
-fn failed(error: &ToolError) -> CallResult {
+/// The result of a call that failed with this error.
+pub(super) fn failed(error: &ToolError) -> CallResult {
     let status = match error.kind {
         ToolErrorKind::InvalidArguments => Status::InvalidArguments,
         ToolErrorKind::Denied => Status::Denied,

@@ -226,16 +226,10 @@ impl CallScope {
             return Some(Box::new(Arc::clone(self) as Arc<dyn HasLine>));
         }
         if of == TypeId::of::<Conversation>() {
-            let left = self
+            let conversation = self
                 .feed
-                .so_far
-                .get()
-                .filter(|left| left.0 == self.place.turn);
-            let (history, so_far) = (
-                self.history.clone(),
-                left.map_or_else(Arc::default, |left| Arc::clone(&left.1)),
-            );
-            return Some(Box::new(Arc::new(Conversation { history, so_far })));
+                .conversation(self.history.clone(), self.place.turn);
+            return Some(Box::new(Arc::new(conversation)));
         }
         if of == TypeId::of::<LogId>() {
             return Some(Box::new(Arc::new(self.writer.name().clone())));

@@ -94,6 +94,16 @@ impl<'a> CallsView<'a> {
             .map(|report| &report.result)
     }
 
+    /// True if all calls before this one in the open turn have ended.
+    pub fn is_next(self, id: CallId) -> bool {
+        let mut missing = self
+            .0
+            .working()
+            .into_iter()
+            .flat_map(|it| it.slots.missing());
+        missing.next().is_some_and(|slot| slot.call == id)
+    }
+
     /// True if calls of the open turn may run together.
     pub fn is_parallel(self) -> bool {
         let current = self

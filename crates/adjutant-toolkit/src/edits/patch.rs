@@ -226,12 +226,16 @@ fn absent(lines: &[String], from: usize, wanted: &[String]) -> String {
 
 /// Replaces typographic quotes and dashes by ASCII characters.
 fn plain(line: &str) -> String {
-    let one = |it: char| match it {
+    line.trim().chars().map(keyboard).collect()
+}
+
+/// A quote, a dash or a blank as on a plain keyboard.
+pub(super) fn keyboard(c: char) -> char {
+    match c {
         '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{201b}' => '\'',
         '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{201f}' => '"',
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
         '\u{a0}' | '\u{2002}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
         other => other,
-    };
-    line.trim().chars().map(one).collect()
+    }
 }

@@ -1,6 +1,6 @@
 //! The text of a file. A change keeps its encoding and line ends.
 
-use crate::files::utf16;
+use crate::files::encoding::{Encoding, NotText};
 
 /// A text with its encoding; here, lines end with a line feed only.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,32 +11,12 @@ pub(super) struct Text {
     crlf: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Encoding {
-    Utf8,
-    Utf8Marked,
-    Utf16Le,
-    Utf16Be,
-}
-
 impl Text {
-    /// Decodes the bytes of a file; `None` if they are not text.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let (encoding, content) = match bytes {
-            [0xEF, 0xBB, 0xBF, rest @ ..] => (
-                Encoding::Utf8Marked,
-                std::str::from_utf8(rest).ok()?.to_owned(),
-            ),
-            [0xFF, 0xFE, rest @ ..] => {
-                (Encoding::Utf16Le, utf16::decode(rest, u16::from_le_bytes)?)
-            }
-            [0xFE, 0xFF, rest @ ..] => {
-                (Encoding::Utf16Be, utf16::decode(rest, u16::from_be_bytes)?)
-            }
-            _ => (Encoding::Utf8, std::str::from_utf8(bytes).ok()?.to_owned()),
-        };
+    /// Decodes the bytes of a file, in this encoding if one was set.
+    pub(super) fn read(bytes: &[u8], set: Option<Encoding>) -> Result<Self, NotText> {
+        let (encoding, content) = Encoding::read(bytes, set)?;
         if content.contains('\0') {
-            return None;
+            return Err(NotText::Binary);
         }
         let feeds = content.matches('\n').count();
         let crlf = feeds > 0 && content.matches("\r\n").count() == feeds;
@@ -45,7 +25,7 @@ impl Text {
         } else {
             content
         };
-        Some(Self {
+        Ok(Self {
             content,
             encoding,
             crlf,
@@ -64,17 +44,15 @@ impl Text {
     }
 
     /// Encodes the text as the bytes of the file.
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// The reason why the encoding of the file cannot hold the text.
+    pub(super) fn bytes(&self) -> Result<Vec<u8>, String> {
         let ended = self.crlf.then(|| self.content.replace('\n', "\r\n"));
         let content = ended.as_ref().unwrap_or(&self.content);
-        let units = |mark: [u8; 2], of: fn(u16) -> [u8; 2]| {
-            mark.into_iter().chain(content.encode_utf16().flat_map(of))
-        };
-        match self.encoding {
-            Encoding::Utf8 => content.as_bytes().to_vec(),
-            Encoding::Utf8Marked => [b"\xEF\xBB\xBF", content.as_bytes()].concat(),
-            Encoding::Utf16Le => units([0xFF, 0xFE], u16::to_le_bytes).collect(),
-            Encoding::Utf16Be => units([0xFE, 0xFF], u16::to_be_bytes).collect(),
-        }
+        self.encoding.write(content).map_err(|missing| {
+            let name = self.encoding.name();
+            format!("its encoding {name} has no character {missing:?}; hint: write another one")
+        })
     }
 }

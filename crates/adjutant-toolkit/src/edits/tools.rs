@@ -1,15 +1,17 @@
 //! The tools that change files.
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{CallContext, Replay, Tool, ToolError, ToolSpec, Tools};
+use adjutant_tool::{CallContext, Conversation, Replay, Tool, ToolError, ToolSpec, Tools};
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
 
 use super::{
     Edits, KnownFiles, MustBe, PlannedEdit,
     patch::{self, FilePatch, Patch},
     replace::replace,
     text::Text,
+    text_of,
 };
 use crate::{
     change::{Change, Present},
@@ -113,6 +115,13 @@ impl<A: Planned> Tool for EditTool<A> {
         }
     }
 
+    fn check(&self, args: &Value, conversation: &Conversation) -> Result<(), ToolError> {
+        let Ok(args) = A::deserialize(args) else {
+            return Ok(());
+        };
+        self.edits.check(conversation, |files| args.plan(files))
+    }
+
     async fn call(&self, args: A, cx: CallContext) -> Result<CallResult, ToolError> {
         self.edits.perform(&cx, move |files| args.plan(files)).await
     }
@@ -124,11 +133,13 @@ impl Planned for WriteFile {
 
     fn plan(self, files: &KnownFiles) -> Result<PlannedEdit, ToolError> {
         let (path, before) = files.before(&self.path, MustBe::Read)?;
-        let known = before.as_ref().and_then(|before| Text::read(&before.bytes));
-        let after = known.map_or_else(
-            || self.content.clone().into_bytes(),
-            |text| text.with(self.content.clone()).bytes(),
-        );
+        let known = before
+            .as_ref()
+            .and_then(|before| Text::read(&before.bytes, before.encoding).ok());
+        let after = match known {
+            Some(text) => encoded(&text.with(self.content), &self.path)?,
+            None => self.content.into_bytes(),
+        };
         let done = if before.is_some() {
             "written"
         } else {
@@ -156,7 +167,7 @@ impl Planned for EditFile {
         let Some(before) = before else {
             return Err(ToolError::failed(format!("there is no {asked}")));
         };
-        let text = text_of(&before.bytes, &self.path)?;
+        let text = text_of(&before, &self.path)?;
         let (old, new) = (
             text.with(self.old_text).content,
             text.with(self.new_text).content,
@@ -164,7 +175,7 @@ impl Planned for EditFile {
         let content = replace(&text.content, &old, &new, self.all.unwrap_or(false));
         let content =
             content.map_err(|why| ToolError::failed(format!("{asked} is as it was: {why}")))?;
-        let after = text.with(content).bytes();
+        let after = encoded(&text.with(content), &self.path)?;
         let said = format!("{asked} is changed");
         Ok(PlannedEdit {
             changes: vec![Change::new(path, Some(before), Some(after))],
@@ -205,11 +216,11 @@ impl Planned for ApplyPatch {
                 }
                 FilePatch::Update { to, chunks } => {
                     let before = before.ok_or_else(missing)?;
-                    let text = text_of(&before.bytes, &asked)?;
+                    let text = text_of(&before, &asked)?;
                     let content = patch::apply(&text.content, &chunks);
                     let content = content
                         .map_err(|why| failed(format!("{}: {why}", show::quoted(&asked))))?;
-                    let after = Some(text.with(content).bytes());
+                    let after = Some(encoded(&text.with(content), &asked)?);
                     match to {
                         None => changes.push(Change::new(path, Some(before), after)),
                         Some(to) => changes.extend(moved(files, (path, before), &to, after)?),
@@ -288,11 +299,8 @@ fn moved(
     ])
 }
 
-fn text_of(bytes: &[u8], asked: &str) -> Result<Text, ToolError> {
-    Text::read(bytes).ok_or_else(|| {
-        let asked = show::quoted(asked);
-        ToolError::failed(format!(
-            "{asked} is no text in UTF-8, nor in UTF-16 with a mark; hint: a command may change it"
-        ))
-    })
+/// The bytes of a text in the encoding of its file.
+fn encoded(text: &Text, asked: &str) -> Result<Vec<u8>, ToolError> {
+    let failed = |why| ToolError::failed(format!("{} is as it was: {why}", show::quoted(asked)));
+    text.bytes().map_err(failed)
 }

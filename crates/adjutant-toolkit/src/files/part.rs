@@ -7,6 +7,7 @@ use adjutant_tool::{Cancel, ToolError};
 use serde_json::json;
 
 use super::{
+    encoding::Encoding,
     lines::{Line, Lines},
     show, work,
 };
@@ -27,6 +28,8 @@ pub(super) struct FileExcerpt<'a> {
     text: String,
     shown: u64,
     lines_cut: u64,
+    /// The name of the encoding after a comma, unless it is UTF-8.
+    encoding: String,
 }
 
 impl<'a> FileExcerpt<'a> {
@@ -39,7 +42,16 @@ impl<'a> FileExcerpt<'a> {
             text: String::new(),
             shown: 0,
             lines_cut: 0,
+            encoding: String::new(),
         }
+    }
+
+    /// Names the encoding of the file.
+    pub(super) fn encoded(mut self, encoding: Encoding) -> Self {
+        if !encoding.is_utf8() {
+            self.encoding = format!(", {}", encoding.name());
+        }
+        self
     }
 
     /// Adds lines until the last requested one, or until the excerpt is full.
@@ -102,7 +114,7 @@ impl<'a> FileExcerpt<'a> {
         more: Option<u64>,
         hit_limit: bool,
     ) -> Result<CallResult, ToolError> {
-        let size = show::size(self.size);
+        let size = format!("{}{}", show::size(self.size), self.encoding);
         let path = show::quoted(self.path);
         if self.shown == 0 && hit_limit {
             let message = format!(

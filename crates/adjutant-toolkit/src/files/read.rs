@@ -10,12 +10,13 @@ use serde::Deserialize;
 
 use super::MAX_FILE;
 use super::{
+    encoding::{Encoding, NotText},
     part::FileExcerpt,
     root::{PathTarget, Root},
     seen::{Seen, tell},
     show,
     texts::Texts,
-    utf16, work,
+    work,
 };
 use crate::digest::Digest;
 
@@ -33,6 +34,9 @@ pub(super) struct Args {
     #[serde(default)]
     #[schemars(range(min = 1))]
     end_line: Option<u64>,
+    /// The encoding, if the detected one is wrong: `windows-1252`, `gbk`, `shift_jis` or another label of the WHATWG.
+    #[serde(default)]
+    encoding: Option<String>,
 }
 
 /// The tool that reads a text file.
@@ -82,6 +86,13 @@ fn read(
         let message = format!("end_line {last} stands before start_line {first}");
         return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     }
+    let set = args.encoding.as_deref().map(|label| {
+        Encoding::from_label(label).ok_or_else(|| {
+            let message = format!("no encoding has the label {}", show::quoted(label));
+            ToolError::new(ToolErrorKind::InvalidArguments, message)
+        })
+    });
+    let set = set.transpose()?;
     let opened = root.target(&args.path)?;
     match opened.target {
         PathTarget::File(mut file, size) => {
@@ -94,18 +105,30 @@ fn read(
                 let excerpt = FileExcerpt::new(&args.path, text.len() as u64, first, last);
                 let mut shown = excerpt.take(text.as_bytes(), stop)?;
                 let digest = Some(Digest::of(text.as_bytes()));
-                tell(&mut shown, [(&*opened.path, digest.clone())].into_iter());
-                seen.note(opened.path, digest);
+                let note = (&*opened.path, digest.clone(), None);
+                tell(&mut shown, [note].into_iter());
+                seen.note(opened.path, digest, None);
                 return Ok(shown);
             }
             let excerpt = FileExcerpt::new(&args.path, size, first, last);
-            let mut shown = match bytes.as_deref().and_then(utf16::of_file) {
-                Some(text) => excerpt.take(text.as_bytes(), stop)?,
+            let is_plain = |bytes: &[u8]| set.is_none() && std::str::from_utf8(bytes).is_ok();
+            let read = match bytes.as_deref().filter(|bytes| !is_plain(bytes)) {
+                Some(bytes) => match Encoding::read(bytes, set) {
+                    Ok(read) => Some(read),
+                    Err(NotText::Binary) => None,
+                    Err(why) => return Err(not_text(&args.path, why)),
+                },
+                None => None,
+            };
+            let encoding = read.as_ref().map(|(encoding, _)| *encoding);
+            let mut shown = match &read {
+                Some((encoding, text)) => excerpt.encoded(*encoding).take(text.as_bytes(), stop)?,
                 None => excerpt.take(file, stop)?,
             };
             let digest = bytes.map(|bytes| Digest::of(&bytes));
-            tell(&mut shown, [(&*opened.path, digest.clone())].into_iter());
-            seen.note(opened.path, digest);
+            let note = (&*opened.path, digest.clone(), encoding);
+            tell(&mut shown, [note].into_iter());
+            seen.note(opened.path, digest, encoding);
             Ok(shown)
         }
         PathTarget::Dir(_) => Err(ToolError::failed(format!(
@@ -113,6 +136,15 @@ fn read(
             show::quoted(&args.path)
         ))),
     }
+}
+
+/// The error for a file that is not read as text, and so is not edited either.
+pub(crate) fn not_text(asked: &str, why: NotText) -> ToolError {
+    let hint = match why {
+        NotText::Binary => "a command can read or change it",
+        _ => "read_file reads it in another `encoding`, a command can change its bytes",
+    };
+    ToolError::failed(format!("{} {why}; hint: {hint}", show::quoted(asked)))
 }
 
 /// Returns the content of a file that is small enough to be edited, and rewinds the file.

@@ -400,16 +400,23 @@ fn edit_is_done_by_another_process_if_its_file_is_as_it_was_read() {
             while server.request_count() < asked.len() {
                 seen = desk.ask(&server, &["resume", case, "--approve", "-q"]);
             }
-            assert_eq!(seen.code, Some(5), "{case}: {seen:#?}");
+            if *told == first {
+                // No one is asked about a call that cannot succeed.
+                assert_eq!((seen.code, seen.stdout.as_str()), (Some(0), "So.\nDone.\n"));
+            } else {
+                assert_eq!(seen.code, Some(5), "{case}: {seen:#?}");
+            }
             if let Some(text) = meanwhile {
                 fs::write(&file, text).expect("the file can be written");
             }
-            let done = desk.ask(&server, &["resume", case, "--approve", "-q"]);
-            assert_eq!(
-                (done.code, done.stdout.as_str()),
-                (Some(0), "Done.\n"),
-                "{case}: {done:#?}"
-            );
+            if *told != first {
+                let done = desk.ask(&server, &["resume", case, "--approve", "-q"]);
+                assert_eq!(
+                    (done.code, done.stdout.as_str()),
+                    (Some(0), "Done.\n"),
+                    "{case}: {done:#?}"
+                );
+            }
             assert_eq!(
                 fs::read_to_string(&file).expect("it is there"),
                 *expect,
