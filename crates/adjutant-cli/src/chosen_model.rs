@@ -33,6 +33,8 @@ pub(crate) struct ChosenModel {
     credentials: Vec<Credential>,
     played: Option<Arc<Replay>>,
     others: Others,
+    /// True if it was chosen because there is no key and no server.
+    is_last_resort: bool,
 }
 
 /// The models of other agents.
@@ -91,12 +93,26 @@ impl ChosenModel {
             credentials: Vec::new(),
             played: None,
             others: Others::Same,
+            is_last_resort: false,
         }
     }
 
     /// True if a cassette is replayed.
     pub(crate) fn is_played(&self) -> bool {
         self.played.is_some()
+    }
+
+    /// # Errors
+    /// Returns `Usage` if no model was named, and there is no key and no server on this machine.
+    pub(crate) fn must_be_chosen(&self) -> Result<(), Problem> {
+        if !self.is_last_resort {
+            return Ok(());
+        }
+        let text = "no model: no key is set, and no server on this machine answers";
+        Err(Problem::new(Exit::Usage, text).hint(
+            "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, start Ollama, or name a model with --model; \
+             `--model offline/planner` needs none of them",
+        ))
     }
 
     /// # Errors
@@ -176,6 +192,11 @@ impl ChosenModel {
         let chooser = chooser::chooser()?.timeouts("", how.model_timeouts.unwrap_or_default());
         let mut models = Models::new(chooser, SystemWorld);
         let (mut names, mut notices) = (how.models.clone(), Vec::new());
+        let mut is_last_resort = false;
+        if names.iter().any(|name| name == "offline") {
+            let problem = Problem::new(Exit::Usage, "no model has this name: offline");
+            return Err(problem.hint("offline/planner needs no key, and is not a language model"));
+        }
         if names.is_empty() {
             names.extend(usual.map(str::to_owned));
         }
@@ -184,6 +205,11 @@ impl ChosenModel {
         {
             let offered = models.offered().await.map_err(wrong)?;
             notices.extend(notice(&offered));
+            is_last_resort = is_planner(&offered.model.info().id)
+                && !matches!(
+                    offered.how,
+                    providers::How::Asked | providers::How::Variable
+                );
             names = vec![offered.model.info().id.to_string()];
         }
         models
@@ -219,6 +245,7 @@ impl ChosenModel {
             credentials,
             played: None,
             others,
+            is_last_resort,
         })
     }
 }

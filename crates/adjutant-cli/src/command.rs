@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 use crate::{
     agent, agents,
     args::{self, Args, Command},
-    board,
+    board, command_line,
     exit::Exit,
     fleet, init, manifest, mcp, memory, models,
     problem::Problem,
@@ -29,7 +29,10 @@ use crate::{
 pub fn main() -> ExitCode {
     // In a sandbox with a list of hosts, this program is the first process of a command.
     adjutant::toolkit::sandbox_helper();
-    let args = Args::parse();
+    let args = match command_line::parse(std::env::args_os().collect()) {
+        Ok(args) => args,
+        Err(error) => error.exit(),
+    };
     let Some(command) = args.command else {
         return ended(telemetry::exported(|| talk::talk(&args.talk)));
     };

@@ -157,19 +157,22 @@ pub(crate) fn is_on_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks on the terminal; without a terminal, the answer is no.
-pub(crate) fn answered(question: &str) -> Result<bool, Problem> {
+/// Asks on the terminal; without one, the answer is empty.
+pub(crate) fn ask(question: &str) -> Result<String, Problem> {
     if !is_on_terminal() {
-        return Ok(false);
+        return Ok(String::new());
     }
     let (mut answer, mut stderr) = (String::new(), io::stderr());
     let asked = write!(stderr, "{question}").and_then(|()| stderr.flush());
     let read = asked.and_then(|()| io::stdin().lock().read_line(&mut answer));
     read.map_err(|error| Problem::new(Exit::Failed, "the answer cannot be read").cause(&error))?;
-    Ok(matches!(
-        answer.trim().to_ascii_lowercase().as_str(),
-        "y" | "yes"
-    ))
+    Ok(answer.trim().to_owned())
+}
+
+/// Asks on the terminal; without one, the answer is no.
+pub(crate) fn answered(question: &str) -> Result<bool, Problem> {
+    let answer = ask(question)?.to_ascii_lowercase();
+    Ok(matches!(answer.as_str(), "y" | "yes"))
 }
 
 /// Prints warnings about keys that the environment sends to other hosts than their vendors'.

@@ -7,7 +7,7 @@ use adjutant::{
     toolkit::AccessMode,
 };
 
-use crate::{exit::Exit, near, plain, problem::Problem, trouble};
+use crate::{consent, exit::Exit, near, plain, problem::Problem, repository::Repository, trouble};
 
 /// The prefix of the label of a directory.
 const DIRECTORY: &str = "dir:";
@@ -56,8 +56,122 @@ async fn missing(sessions: &Sessions, name: &str) -> Problem {
     problem.hint(format!("the nearest are {}", near.join(", ")))
 }
 
-/// Returns the most recently changed session of a directory.
-pub(crate) async fn newest(sessions: &Sessions, root: &Path) -> Result<Option<LogInfo>, Problem> {
+/// The most recently changed session of a directory.
+#[derive(Debug, Default)]
+pub(crate) struct Newest {
+    pub(crate) info: Option<LogInfo>,
+    /// A notice about a directory that was moved.
+    pub(crate) notice: Option<String>,
+}
+
+/// Returns the most recently changed session of a directory; without one, that of a directory which no longer exists,
+/// if it was the same repository.
+///
+/// # Errors
+/// `Usage` if several such directories match, and the user cannot be asked.
+pub(crate) async fn newest(sessions: &Sessions, root: &Path) -> Result<Newest, Problem> {
+    match newest_here(sessions, root).await? {
+        Some(info) => Ok(Newest {
+            info: Some(info),
+            notice: None,
+        }),
+        None => moved(sessions, root).await,
+    }
+}
+
+/// Finds the sessions of a directory that was moved, and moves them along.
+async fn moved(sessions: &Sessions, root: &Path) -> Result<Newest, Problem> {
+    let query = LogQuery {
+        limit: MAX_NAMES,
+        ..LogQuery::default()
+    };
+    let page = sessions
+        .list(&query)
+        .await
+        .map_err(|error| trouble::of_journal(&error))?;
+    let missing = page.logs.into_iter().filter_map(|info| {
+        let place = directory(&info).ok()??.to_owned();
+        (!Path::new(&place).exists()).then_some((place, info))
+    });
+    let missing: Vec<(String, LogInfo)> = missing.collect();
+    let repository = Repository::find(root);
+    let fits = |info: &LogInfo| {
+        let mut labels = info.about.labels.iter();
+        let repository = repository.as_ref();
+        repository.is_some_and(|repository| labels.any(|label| repository.fits(label)))
+    };
+    let mut places: Vec<&str> = Vec::new();
+    for (place, _) in missing.iter().filter(|(_, info)| fits(info)) {
+        if !places.contains(&&**place) {
+            places.push(place);
+        }
+    }
+    let place = match places[..] {
+        [] => {
+            return Ok(Newest {
+                info: None,
+                notice: hint(&missing, root),
+            });
+        }
+        [place] => place,
+        _ => choose(&places)?,
+    };
+    let new = label(root)?;
+    let old = format!("{DIRECTORY}{place}");
+    for (_, info) in missing
+        .iter()
+        .filter(|(of, info)| *of == *place && fits(info))
+    {
+        let moved = sessions.label(&info.log, &[&new], &[&old]).await;
+        moved.map_err(|error| trouble::of_journal(&error))?;
+    }
+    let notice = format!(
+        "notice: the sessions of {} are continued here",
+        plain::line(place)
+    );
+    Ok(Newest {
+        info: newest_here(sessions, root).await?,
+        notice: Some(notice),
+    })
+}
+
+/// Asks which of several directories was moved.
+fn choose<'p>(places: &[&'p str]) -> Result<&'p str, Problem> {
+    let lines = places.iter().enumerate();
+    let lines = lines.map(|(n, place)| format!("  {}  {}\n", n + 1, plain::line(place)));
+    let text = "sessions of several directories match this repository";
+    let list: String = lines.collect();
+    if !consent::is_on_terminal() {
+        let problem = Problem::new(Exit::Usage, format!("{text}: {}", places.join(", ")));
+        return Err(problem.hint("`adjutant sessions list` shows them; --session NAME names one"));
+    }
+    let question = format!(
+        "{text}:\n{list}which one was moved here? [1-{}] ",
+        places.len()
+    );
+    let number = consent::ask(&question)?.parse::<usize>().ok();
+    let chosen = number.and_then(|number| places.get(number.checked_sub(1)?));
+    chosen
+        .copied()
+        .ok_or_else(|| Problem::new(Exit::Usage, "no directory was chosen"))
+}
+
+/// Names the latest session whose directory may have been moved here.
+fn hint(missing: &[(String, LogInfo)], root: &Path) -> Option<String> {
+    let root = root.canonicalize().ok()?;
+    let (place, info) = missing.iter().find(|(place, _)| {
+        let place = Path::new(place);
+        place.parent() == root.parent() || place.file_name() == root.file_name()
+    })?;
+    Some(format!(
+        "notice: a session belongs to {}, which does not exist any more; if that was this directory, `--session {}` \
+         continues it",
+        plain::line(place),
+        plain::word(&plain::whole(&info.log.0))
+    ))
+}
+
+async fn newest_here(sessions: &Sessions, root: &Path) -> Result<Option<LogInfo>, Problem> {
     let mut query = LogQuery::default();
     (query.limit, query.label) = (1, Some(label(root)?.into()));
     loop {

@@ -4,25 +4,42 @@ use std::{
     fs::File,
     io::{self, IsTerminal, Read},
     path::{Path, PathBuf},
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
 };
 
-use crate::{exit::Exit, problem::Problem};
+use rustix::fs::FileType;
+
+use crate::{exit::Exit, problem::Problem, screen::tell};
 
 /// The maximum number of bytes of a prompt in total.
 const MAX_PROMPT: u64 = 1_024 * 1_024;
 
-/// Reads the parts of the prompt and joins them with an empty line between them.
-pub(crate) fn read(prompt: Option<&str>, files: &[PathBuf]) -> Result<String, Problem> {
+/// The time after which a command reports that it waits for standard input.
+const REPORTED_AFTER: Duration = Duration::from_secs(2);
+
+/// Reads the parts of the prompt and joins them with an empty line between them. Next to a prompt or files, standard
+/// input is read if it is a pipe or a file, unless `no_stdin`.
+pub(crate) fn read(
+    prompt: Option<&str>,
+    files: &[PathBuf],
+    no_stdin: bool,
+) -> Result<String, Problem> {
     let mut parts = Vec::new();
     match prompt {
         Some("-") => parts.push(stdin()?),
         Some(text) => parts.push(text.to_owned()),
         None if !files.is_empty() => {}
-        None if io::stdin().is_terminal() => {
+        None if no_stdin || io::stdin().is_terminal() => {
             let hint = "give it as an argument, by --file, or on standard input";
             return Err(Problem::new(Exit::Usage, "there is no prompt").hint(hint));
         }
         None => parts.push(stdin()?),
+    }
+    let is_read = prompt == Some("-") || (prompt.is_none() && files.is_empty());
+    if !is_read && !no_stdin && is_pipe_or_file() {
+        parts.push(stdin()?);
     }
     for file in files {
         parts.push(text_of(file)?);
@@ -43,8 +60,22 @@ pub(crate) fn read(prompt: Option<&str>, files: &[PathBuf]) -> Result<String, Pr
     Ok(prompt)
 }
 
+/// True if standard input is a pipe or a file: a socket, a device or a terminal may never end.
+fn is_pipe_or_file() -> bool {
+    let kind = rustix::fs::fstat(io::stdin()).map(|found| FileType::from_raw_mode(found.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::RegularFile))
+}
+
 fn stdin() -> Result<String, Problem> {
-    bounded(io::stdin().lock(), "standard input")
+    let (read, is_read) = mpsc::channel::<()>();
+    thread::spawn(move || {
+        if is_read.recv_timeout(REPORTED_AFTER) == Err(RecvTimeoutError::Timeout) {
+            tell("waiting for standard input to end; --no-stdin leaves it out");
+        }
+    });
+    let text = bounded(io::stdin().lock(), "standard input");
+    drop(read);
+    text
 }
 
 fn text_of(path: &Path) -> Result<String, Problem> {

@@ -148,7 +148,10 @@ async fn look(args: &Resume) -> Result<LeftRun, Problem> {
                 Problem::new(Exit::Usage, "this directory has no session")
                     .hint("`adjutant sessions list`")
             };
-            named::newest(&sessions, &root).await?.ok_or_else(none)?
+            named::newest(&sessions, &root)
+                .await?
+                .info
+                .ok_or_else(none)?
         }
     };
     let run = sessions

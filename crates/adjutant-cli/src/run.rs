@@ -1,10 +1,11 @@
 //! `adjutant run`: one prompt, one agent, one run, with or without a stored session.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use adjutant::{
     Cancel, Running,
     agent::{Agent, JournalErrorKind, LogId, LogInfo, Seq, SessionMeta, Sessions},
+    runtime::manifest::Durability,
 };
 
 use crate::{
@@ -18,16 +19,27 @@ use crate::{
     named, plain,
     problem::Problem,
     prompt,
+    repository::Repository,
+    retention,
     run_manifest::RunManifest,
     screen::{Chatter, Screen},
-    store::{Store, StoredRun},
+    store::{self, Store, StoredRun},
     trouble, waits, when,
     work::work,
 };
 
+/// The maximum number of characters of a title.
+const MAX_TITLE: usize = 60;
+
+/// True if the session of a run is stored.
+fn is_kept(args: &Run) -> bool {
+    let is_named = args.session.is_some() || args.newest;
+    is_named || (!args.ephemeral && args.replay.is_none() && Store::has_place(&args.how.at))
+}
+
 /// Runs an agent on a prompt.
 pub(crate) fn run(args: &Run) -> Result<Exit, Problem> {
-    let is_kept = args.session.is_some() || args.newest;
+    let is_kept = is_kept(args);
     let unkept = [
         ("--ask", !args.how.ask.is_empty()),
         ("--take-over", args.how.take_over),
@@ -40,11 +52,11 @@ pub(crate) fn run(args: &Run) -> Result<Exit, Problem> {
             Exit::Usage,
             format!("{option} needs a session that is kept"),
         );
-        return Err(problem.hint("say --session NAME or --continue"));
+        return Err(problem.hint("leave --ephemeral and --replay out"));
     }
     let root = args.how.root.as_deref().unwrap_or(Path::new("."));
     let made = RunManifest::new(&args.how, root)?;
-    let prompt = prompt::read(args.prompt.as_deref(), &args.files)?;
+    let prompt = prompt::read(args.prompt.as_deref(), &args.files, args.no_stdin)?;
     work(perform(args, prompt, root, made))
 }
 
@@ -52,7 +64,7 @@ async fn perform(
     args: &Run,
     prompt: String,
     root: &Path,
-    made: RunManifest,
+    mut made: RunManifest,
 ) -> Result<Exit, Problem> {
     let how = &args.how;
     let (cancel, chatter) = begin(how.quiet, how.json)?;
@@ -64,22 +76,41 @@ async fn perform(
         model = ChosenModel::new(how, made.model(), tape) => model?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
+    model.must_be_chosen()?;
     let mut screen = Screen::new(chatter);
     model.notices.iter().for_each(|line| screen.tell(line));
     made.tell(&screen);
-    let is_kept = args.session.is_some() || args.newest;
-    let needs_store = is_kept || how.memory.is_some() || how.agents.board.is_some();
-    let store = if needs_store {
-        Some(Store::open(&how.at).await?)
-    } else {
-        None
+    let is_named = args.session.is_some() || args.newest;
+    let needs_store = is_named
+        || how.memory.is_some()
+        || how.agents.board.is_some()
+        || (is_kept(args) && store::named(&how.at).is_some());
+    let store = match needs_store || is_kept(args) {
+        true => match Store::open(&how.at).await {
+            Ok(store) => Some(store),
+            Err(problem) if needs_store => return Err(problem),
+            Err(problem) => {
+                let why = problem.line();
+                screen.tell(&format!("warning: the session is not stored: {why}"));
+                None
+            }
+        },
+        false => None,
     };
-    store
-        .iter()
-        .filter_map(Store::notice)
-        .for_each(|line| screen.tell(&line));
+    if needs_store {
+        let notices = store.iter().filter_map(Store::notice);
+        notices.for_each(|line| screen.tell(&line));
+    }
     let kept = match &store {
-        Some(store) if is_kept => Some(session(args, root, &made, store, &screen).await?),
+        Some(store) if is_kept(args) => {
+            let choice = SessionChoice {
+                args,
+                root,
+                store,
+                prompt: &prompt,
+            };
+            Some(choice.open(&mut made, &screen).await?)
+        }
         _ => None,
     };
     let job = Job::new(how, made, model, cancel, store.as_ref(), kept).await?;
@@ -87,6 +118,12 @@ async fn perform(
     let running = running.map_err(|error| Problem::of(Exit::Usage, &error))?;
     let ended = finish(running, &job, &mut screen).await;
     job.close().await;
+    if let Some(store) = store.filter(|_| is_kept(args))
+        && let Err(error) = retention::prune(&store).await
+    {
+        let problem = trouble::of_journal(&error).line();
+        screen.tell(&format!("warning: old sessions are not deleted: {problem}"));
+    }
     ended
 }
 
@@ -124,51 +161,78 @@ pub(crate) async fn finish(
     }
 }
 
-/// Returns the session that a run continues or creates.
-async fn session(
-    args: &Run,
-    root: &Path,
-    made: &RunManifest,
-    store: &Store,
-    screen: &Screen,
-) -> Result<StoredRun, Problem> {
-    let sessions = store.sessions();
-    let name = match &args.session {
-        Some(name) => LogId::from(name.as_str()),
-        None => match named::newest(&sessions, root).await? {
-            Some(info) => info.log,
+/// The choice of a session for a run.
+struct SessionChoice<'a> {
+    args: &'a Run,
+    root: &'a Path,
+    store: &'a Store,
+    prompt: &'a str,
+}
+
+impl SessionChoice<'_> {
+    /// Opens the session that the run continues, or creates one.
+    async fn open(&self, made: &mut RunManifest, screen: &Screen) -> Result<StoredRun, Problem> {
+        let Self {
+            args,
+            root,
+            store,
+            prompt,
+        } = *self;
+        let sessions = store.sessions();
+        let is_named = args.session.is_some() || args.newest;
+        let name = match &args.session {
+            Some(name) => LogId::from(name.as_str()),
+            None if args.newest => {
+                let newest = named::newest(&sessions, root).await?;
+                newest.notice.iter().for_each(|line| screen.tell(line));
+                newest.info.map_or_else(|| new_name(root), |info| info.log)
+            }
             None => new_name(root),
-        },
-    };
-    let kept = StoredRun {
-        store: store.clone(),
-        name,
-    };
-    let name = plain::line(&kept.name.0);
-    match sessions.journal().info(&kept.name).await {
-        Ok(info) => {
-            if args.newest {
-                screen.tell(&format!("session: {name}"));
+        };
+        let kept = StoredRun {
+            store: store.clone(),
+            name,
+        };
+        let name = plain::line(&kept.name.0);
+        match sessions.journal().info(&kept.name).await {
+            Ok(info) => {
+                if args.newest {
+                    screen.tell(&format!("session: {name}"));
+                }
+                look(&sessions, &info, &kept, screen).await?;
+                if args.session.is_some() && info.about.labels.contains(retention::LABEL) {
+                    // A session that the user names is not deleted automatically.
+                    let labeled = sessions.label(&kept.name, &[], &[retention::LABEL]).await;
+                    labeled.map_err(|error| trouble::of_journal(&error))?;
+                }
+                made.hands
+                    .rules
+                    .set_mode(named::strict(args.how.mode, Some(&info)));
+                if !info.is_owned || args.how.take_over {
+                    ask(&sessions, &info, made).await?;
+                }
             }
-            look(&sessions, &info, &kept, screen).await?;
-            made.hands
-                .rules
-                .set_mode(named::strict(args.how.mode, Some(&info)));
-            if !info.is_owned || args.how.take_over {
-                ask(&sessions, &info, made).await?;
+            Err(error) if error.kind == JournalErrorKind::Missing => {
+                let mut about = about(root, made)?;
+                about.title = title(prompt);
+                if !is_named {
+                    about.labels.insert(retention::LABEL.into());
+                    // A crash of the machine may take what no one has named; that of the program takes nothing.
+                    let durability = &mut made.manifest.sessions.durability;
+                    durability.get_or_insert(Durability::Async);
+                }
+                sessions
+                    .create(&kept.name, about)
+                    .await
+                    .map_err(|error| trouble::of_session(&error, &name))?;
+                if is_named {
+                    screen.tell(&format!("session: {name} (new)"));
+                }
             }
+            Err(error) => return Err(trouble::of_journal(&error)),
         }
-        Err(error) if error.kind == JournalErrorKind::Missing => {
-            let about = about(root, made)?;
-            sessions
-                .create(&kept.name, about)
-                .await
-                .map_err(|error| trouble::of_session(&error, &name))?;
-            screen.tell(&format!("session: {name} (new)"));
-        }
-        Err(error) => return Err(trouble::of_journal(&error)),
+        Ok(kept)
     }
-    Ok(kept)
 }
 
 /// Returns the metadata for a new session of a directory.
@@ -178,10 +242,21 @@ pub(crate) fn about(root: &Path, made: &RunManifest) -> Result<SessionMeta, Prob
         ..SessionMeta::default()
     };
     about.labels.insert(named::label(root)?.into());
+    let repository = Repository::find(root).and_then(|repository| repository.label());
+    about.labels.extend(repository.map(Into::into));
     about
         .labels
         .extend(made.asked.iter().map(|tool| named::asking(tool).into()));
     Ok(about)
+}
+
+/// Returns the title of a session: the first line of its first prompt.
+pub(crate) fn title(prompt: &str) -> Option<Arc<str>> {
+    let line = prompt.lines().find(|line| !line.trim().is_empty())?;
+    let line = plain::line(line.trim());
+    let short: String = line.chars().take(MAX_TITLE).collect();
+    let more = if short.len() < line.len() { "…" } else { "" };
+    Some(format!("{short}{more}").into())
 }
 
 /// Checks the state of a session's latest run: a waiting run must not be skipped.

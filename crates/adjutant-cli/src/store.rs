@@ -208,6 +208,17 @@ impl Store {
         }
     }
 
+    /// Returns the file whose time is that of the last check for old sessions; `None` for a server.
+    pub(crate) fn pruned(&self) -> Option<PathBuf> {
+        let changed = self.changed.as_ref().filter(|_| self.server.is_none())?;
+        Some(changed.with_extension("pruned"))
+    }
+
+    /// True if the command line or the environment names the place, or there is a default one.
+    pub(crate) fn has_place(at: &At) -> bool {
+        named(at).is_some() || place().is_ok()
+    }
+
     /// Returns its journal.
     pub(crate) fn journal(&self) -> Arc<dyn Journal> {
         self.opened.journal()
@@ -327,7 +338,7 @@ fn only_sessions(wanted: &str) -> Problem {
 }
 
 /// Returns the place that the command line or the environment names.
-fn named(at: &At) -> Option<String> {
+pub(crate) fn named(at: &At) -> Option<String> {
     at.store
         .clone()
         .or_else(|| env::var(VARIABLE).ok().filter(|text| !text.is_empty()))

@@ -14,11 +14,13 @@ use std::{
 };
 
 use adjutant::{
-    Cancel,
-    agent::{LogId, LogInfo, Run, Seq, SessionMeta},
+    Cancel, EventKind,
+    agent::{Agent, LogId, LogInfo, Run, Seq, SessionMeta},
     llm::Entry,
+    providers::offline::OfflineModel,
     toolkit::AccessMode,
 };
+use futures_util::StreamExt;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::{mpsc, oneshot},
@@ -44,7 +46,7 @@ use crate::{
     plain,
     problem::Problem,
     run,
-    run_manifest::RunManifest,
+    run_manifest::{self, RunManifest},
     screen::Screen,
     store::{self, Store, StoredRun},
     summary::Took,
@@ -84,8 +86,12 @@ struct Talk<'a> {
     /// The metadata of the session that begins with the first prompt.
     about: Option<SessionMeta>,
     is_greeted: bool,
-    /// The usage of all its runs.
+    /// The usage of its runs in this process.
     took: Option<Took>,
+    /// The session that is continued, and its last record before.
+    earlier: Option<(LogId, Seq)>,
+    /// A notice about the choice of the session.
+    notice: Option<String>,
 }
 
 async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
@@ -157,7 +163,9 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
         talk.store.forget_changes();
     }
     input.finish();
-    if let Some(took) = &talk.took {
+    if talk.took.is_some()
+        && let Some(took) = talk.total().await
+    {
         let again = if args.ephemeral {
             String::new()
         } else {
@@ -209,13 +217,18 @@ impl<'a> Talk<'a> {
     /// Finds the session to continue, or creates a new name.
     async fn new(args: &'a args::Talk, root: PathBuf, store: Store) -> Result<Self, Problem> {
         let sessions = store.sessions();
+        let mut notice = None;
         let info = match &args.session {
             Some(name) => match sessions.journal().info(&LogId::from(name.as_str())).await {
                 Ok(info) => Some(info),
                 Err(error) if error.kind == adjutant::agent::JournalErrorKind::Missing => None,
                 Err(error) => return Err(trouble::of_journal(&error)),
             },
-            None if args.newest => named::newest(&sessions, &root).await?,
+            None if args.newest => {
+                let newest = named::newest(&sessions, &root).await?;
+                notice = newest.notice;
+                newest.info
+            }
             None => None,
         };
         let name = match (&info, &args.session) {
@@ -251,7 +264,33 @@ impl<'a> Talk<'a> {
             about: None,
             is_greeted: false,
             took: None,
+            earlier: info.map(|info| (info.log, info.head)),
+            notice,
         })
+    }
+
+    /// Returns the usage of all runs of the session, including earlier processes.
+    async fn total(&mut self) -> Option<Took> {
+        if let Some((log, last)) = self.earlier.take() {
+            let agent = Agent::new(OfflineModel::new())
+                .name(run_manifest::NAME)
+                .journal(self.store.journal())
+                .session(log);
+            let mut events = agent.log().events_after(Seq(0));
+            // A log that cannot be read is reported by its next run.
+            while let Some(Ok(event)) = events.next().await {
+                if event.seq > last {
+                    break;
+                }
+                if let EventKind::RunFinished { result } = &event.kind
+                    && event.who.depth == 0
+                {
+                    let took = Took::of(result);
+                    self.took = Some(self.took.map_or(took, |all| all.and(took)));
+                }
+            }
+        }
+        self.took
     }
 
     /// Builds the manifest and the model of a stretch.
@@ -319,6 +358,7 @@ impl<'a> Talk<'a> {
 
     /// Prints the model, the directory, and the earlier messages.
     fn greet(&self, made: &RunManifest, model: &ChosenModel, screen: &Screen) {
+        self.notice.iter().for_each(|line| screen.tell(line));
         let place = self
             .root
             .canonicalize()

@@ -103,10 +103,10 @@ impl ControlPlane {
         })
     }
 
-    /// Listens for clients of these named agents, on this port if it is free. Writes no file.
+    /// Listens for clients of these named agents, on this port, or on any free one if it is 0. Writes no file.
     ///
     /// # Errors
-    /// `Init` if it cannot listen on any port.
+    /// `Init` if the port is in use.
     pub async fn of(agents: Vec<(Arc<str>, Arc<dyn Prompter>)>, port: u16) -> Result<Self, Error> {
         let row = |agent| AgentRow {
             agent,
@@ -122,8 +122,13 @@ impl ControlPlane {
             .into_iter()
             .map(|(name, prompter)| (row(name), prompter))
             .collect();
+        let door = Door::bind(port, None).await?;
+        if port != 0 && door.address.port() != port {
+            let text = format!("port {port} of 127.0.0.1 is in use");
+            return Err(Error::new(ErrorKind::Init, text));
+        }
         Ok(Self {
-            door: Door::bind(port, None).await?,
+            door,
             agents: ServedAgents::Given(agents),
             page: &[],
         })

@@ -178,7 +178,7 @@ pub(super) async fn deny(args: &Deny) -> Result<Exit, Problem> {
 pub(super) async fn answer(args: &GivenAnswer) -> Result<Exit, Problem> {
     let text = match &args.text {
         Some(text) => text.clone(),
-        None => prompt::read(None, &[])?,
+        None => prompt::read(None, &[], false)?,
     };
     give(&args.answering, |pause| {
         answers::value(pause, text.trim_end_matches('\n'))

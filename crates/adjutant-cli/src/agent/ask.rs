@@ -34,7 +34,7 @@ use crate::{
 
 /// Prompts an agent, and writes its answer as it arrives.
 pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
-    let text = prompt::read(args.text.as_deref(), &[])?;
+    let text = prompt::read(args.text.as_deref(), &[], false)?;
     let (entry, client) = connect(&args.this).await?;
     let (cancel, chatter) = begin(args.quiet, args.json)?;
     let mut request = PromptRequest::new(text);
@@ -215,7 +215,7 @@ pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
         )
         .cause(&error)
     })?;
-    let text = prompt::read(args.text.as_deref(), &[])?;
+    let text = prompt::read(args.text.as_deref(), &[], false)?;
     let (entry, client) = connect(&args.this).await?;
     let mut request = ObjectRequest::new(text, schema);
     request.session = args.session.as_deref().map(Arc::from);

@@ -19,16 +19,21 @@ use crate::exit;
 /// its line is ended, a line "[taken back: …]" follows on standard output unless that is a terminal, and the cause is
 /// written to standard error. Scripts should use --final, --schema or --json, whose output marks all void text.
 ///
-/// The prompt consists of PROMPT and the contents of the files of --file, in the given order, with an empty line
-/// between two parts. PROMPT `-` reads standard input. Without PROMPT and --file, standard input is the prompt unless
-/// it is a terminal.
+/// The prompt consists of PROMPT, standard input and the contents of the files of --file, in this order, with an empty
+/// line between two parts. Standard input is read if it is a pipe or a file, or without PROMPT and --file; PROMPT `-`
+/// reads only standard input.
 ///
-/// With --session or --continue, the conversation is stored: a later run continues it, even if this command was killed.
+/// The conversation is stored: `adjutant run --continue` or `adjutant resume` continues it, even if this command was
+/// killed. Sessions without --session are deleted 30 days after their last change, or if they exceed 1 GB together.
 #[derive(Debug, clap::Args)]
-#[command(after_help = exit::TABLE)]
+#[command(after_help = exit::TABLE, alias = "exec")]
 pub(crate) struct Run {
     /// The prompt of the agent; `-` reads standard input.
     pub(crate) prompt: Option<String>,
+
+    /// Does not read standard input.
+    #[arg(long)]
+    pub(crate) no_stdin: bool,
 
     /// Adds the text of a file to the prompt, after PROMPT; can be repeated.
     #[arg(short, long = "file", value_name = "FILE")]
@@ -39,8 +44,12 @@ pub(crate) struct Run {
     pub(crate) session: Option<String>,
 
     /// Continues the most recently changed session of this directory, or creates one.
-    #[arg(long = "continue")]
+    #[arg(short = 'c', long = "continue")]
     pub(crate) newest: bool,
+
+    /// Stores nothing.
+    #[arg(long, conflicts_with_all = ["newest", "session", "store"])]
+    pub(crate) ephemeral: bool,
 
     #[command(flatten)]
     pub(crate) how: How,

@@ -11,7 +11,7 @@ use super::{At, agent::Homed};
 /// --agents, of the agents that `adjutant up` runs.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ViewPage {
-    /// The preferred port; another one if it is in use; by default, any port.
+    /// The port; by default, any free one.
     #[arg(long, value_name = "N", default_value = "0")]
     pub(crate) port: u16,
 

@@ -17,6 +17,7 @@ use crate::{
     exit::Exit,
     named, plain,
     problem::Problem,
+    repository,
     screen::{tell, write, write_or_tell},
     store::Store,
     trouble, when,
@@ -243,7 +244,9 @@ fn about(Listed { info, open }: &Listed) -> String {
             .as_ref()
             .map(|(parent, at)| format!("fork of {parent} at {at}")),
     );
-    parts.extend(info.about.labels.iter().map(|label| label.to_string()));
+    let labels = info.about.labels.iter();
+    let shown = labels.filter(|label| !repository::is_label(label));
+    parts.extend(shown.map(|label| label.to_string()));
     plain::line(&parts.join(", "))
 }
 

@@ -36,6 +36,7 @@ async fn perform(args: &args::Undo) -> Result<Exit, Problem> {
             };
             named::newest(&sessions, Path::new("."))
                 .await?
+                .info
                 .ok_or_else(none)?
         }
     };

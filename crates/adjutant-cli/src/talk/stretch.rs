@@ -123,6 +123,9 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             match Command::read(&text) {
                 None if text.trim().is_empty() => {}
                 None => {
+                    if let Some(about) = &mut self.talk.about {
+                        about.title = run::title(&text);
+                    }
                     match attach::message(&text, self.talk.root(), |note| self.screen.tell(note)) {
                         Ok(message) => self.run(self.job.run(message.into()).stream()).await,
                         Err(problem) => self.tell(&problem),
@@ -317,7 +320,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
     async fn command(&mut self, command: Command) -> Result<Option<Next>, Problem> {
         match command {
             Command::Help => self.screen.tell(&command::help()),
-            Command::Cost => match &self.talk.took {
+            Command::Cost => match self.talk.total().await {
                 Some(took) => self.screen.tell(&took.to_string()),
                 None => self.screen.tell("nothing so far"),
             },

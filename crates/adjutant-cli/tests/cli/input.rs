@@ -56,6 +56,8 @@ fn prompt_is_joined_when_it_has_several_parts() {
     check(&[], "from input\n", "from input");
     check(&["-"], "from input\n", "from input");
     check(&["given"], "", "given");
+    check(&["given"], "a diff\n", "given\n\na diff");
+    check(&["given", "--no-stdin"], "a diff\n", "given");
     check(
         &["given", "--file", &one, "-f", &two],
         "",
@@ -110,4 +112,51 @@ fn models_end_quietly_when_nobody_reads_their_output() {
     let mut command = adjutant(&["models"]);
     command.stdout(writer);
     seen(command).check(0, "", "");
+}
+
+#[test]
+fn silent_standard_input_is_reported_after_a_while() {
+    let server = serve([says("Hello.")]);
+    let mut command = run(Vendor::Anthropic, &server, &["given"]);
+    let mut child = command
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let stdin = child.stdin.take();
+    let mut line = String::new();
+    let stderr = child.stderr.as_mut().expect("it is piped");
+    let mut byte = [0];
+    while !line.ends_with('\n') && stderr.read(&mut byte).is_ok_and(|count| count == 1) {
+        line.push(char::from(byte[0]));
+    }
+    assert_eq!(
+        line,
+        "waiting for standard input to end; --no-stdin leaves it out\n"
+    );
+    drop(stdin);
+    assert_eq!(end(child).code, Some(0));
+    assert_eq!(prompt(&server), "given");
+}
+
+#[test]
+fn run_without_a_model_fails_and_names_the_ways_to_one() {
+    let none = seen(adjutant(&["run", "Hi"]));
+    assert_eq!(
+        (none.code, none.stdout.as_str()),
+        (Some(2), ""),
+        "{none:#?}"
+    );
+    for part in [
+        "error: no model",
+        "ANTHROPIC_API_KEY",
+        "--model offline/planner",
+    ] {
+        assert!(none.stderr.contains(part), "{part}: {none:#?}");
+    }
+    let offline = seen(adjutant(&["run", "Hi", "-m", "offline"]));
+    let hint = "hint: offline/planner needs no key";
+    assert!(
+        offline.code == Some(2) && offline.stderr.contains(hint),
+        "{offline:#?}"
+    );
 }

@@ -100,6 +100,45 @@ fn ended(terminal: &Terminal, runs: usize) {
 }
 
 #[test]
+fn cost_counts_the_whole_session_after_it_is_continued() {
+    let desk = Desk::new("store.db");
+    let server = serve([says("One."), says("Two."), says("Three.")]);
+    for prompt in ["Count", "Go on"] {
+        desk.ask(&server, &["run", prompt, "--session", "s", "-q"]);
+    }
+    let mut terminal = talk(&desk, &server, &["--session", "s"]);
+    terminal.wait("\n› ");
+    terminal.line("And now?");
+    terminal.wait("turns 1");
+    terminal.line("/cost");
+    terminal.wait("turns 3, calls 0");
+    terminal.press("\u{4}");
+    let (code, screen) = terminal.end();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("in all: turns 3, calls 0"), "{screen}");
+}
+
+#[test]
+fn paste_without_brackets_loses_no_line() {
+    let desk = Desk::new("store.db");
+    let server = serve((0..3).map(|_| says("Yes.")));
+    let mut terminal = talk(&desk, &server, &[]);
+    terminal.wait("\n› ");
+    terminal.press("first line\rsecond line\rthird line\r");
+    let has_all = || {
+        let requests = server.requests();
+        let last = requests.last().map(|request| request.json().to_string());
+        last.is_some_and(|body| {
+            ["first", "second", "third"]
+                .iter()
+                .all(|line| body.contains(line))
+        })
+    };
+    terminal.wait_until("all lines", |_| has_all());
+    terminal.kill();
+}
+
+#[test]
 fn conversation_shows_markdown_tools_and_answers_when_one_converses() {
     let desk = Desk::new("store.db");
     let server = serve([
@@ -515,7 +554,7 @@ fn rules_decide_when_a_directory_and_its_user_have_some() {
     // Without a terminal, what asks waits.
     let seen = desk.ask(&server, &["run", "Again", "--session", "s", "-q"]);
     seen.check(5, "", "");
-    let unkept = desk.ask(&server, &["run", "Again"]);
+    let unkept = desk.ask(&server, &["run", "--ephemeral", "Again"]);
     assert!(
         unkept.code == Some(5) && unkept.stderr.contains("hint: --session NAME keeps the run"),
         "{unkept:#?}"

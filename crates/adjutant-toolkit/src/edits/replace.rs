@@ -223,15 +223,20 @@ fn differing(content: &str, lines: &[Range<usize>], wanted: &[&str]) -> Option<S
         let pairs = place
             .and_then(|at| line_units.get(at..))
             .unwrap_or_default();
-        let differs = pairs
-            .iter()
-            .zip(&wanted_units)
-            .find(|(a, b)| a.text != b.text);
-        if let Some((there, asked)) = differs.filter(|_| told.len() < MAX_NAMED) {
+        let mut differences = Vec::new();
+        for (there, asked) in pairs.iter().zip(&wanted_units) {
             let (there, asked) = (name(there.text), name(asked.text));
+            let difference = format!("{there} where old_text has {asked}");
+            if there != asked && !differences.contains(&difference) {
+                differences.push(difference);
+            }
+        }
+        differences.truncate(MAX_NAMED);
+        if !differences.is_empty() && told.len() < MAX_NAMED {
             let (number, line) = (first + n + 1, shorten(line));
+            let differences = differences.join(", and ");
             told.push(format!(
-                "line {number} has {there} where old_text has {asked}:\n{number:>6}\t{line}"
+                "line {number} has {differences}:\n{number:>6}\t{line}"
             ));
         }
     }
@@ -357,10 +362,10 @@ mod tests {
         for (old, expect) in [
             (
                 "let a = \"x\"",
-                "line 2 has a no-break space (U+00A0) where old_text has a space:\n     2\t\tlet a",
+                "line 2 has a no-break space (U+00A0) where old_text has a space, and the curly quote `\u{201c}` (U+201C) where old_text has `\"`, and",
             ),
             ("\u{201c}y", "nothing like it"),
-            ("= \"x\"", "line 2 has a no-break space"),
+            ("= \"x\"", "line 2 has the curly quote `\u{201c}`"),
             (
                 "\"x\";",
                 "line 2 has the curly quote `\u{201c}` (U+201C) where old_text has `\"`",

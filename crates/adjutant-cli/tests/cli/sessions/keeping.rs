@@ -185,12 +185,16 @@ fn options_of_sessions_are_refused_when_nothing_is_kept() {
         &["--take-over"],
         &["--durability", "async"],
     ] {
-        let args = [&["run", "Hi", "-m", "offline/planner"], option].concat();
+        let args = [
+            &["run", "Hi", "-m", "offline/planner", "--ephemeral"],
+            option,
+        ]
+        .concat();
         let error = format!("error: {} needs a session that is kept\n", option[0]);
         Desk::new("store.db").see(&args).check(
             2,
             "",
-            &(error + "hint: say --session NAME or --continue\n"),
+            &(error + "hint: leave --ephemeral and --replay out\n"),
         );
     }
     let seen = Desk::new("store.db").see(&[
@@ -316,6 +320,8 @@ fn store_is_made_in_the_folder_at_hand_when_it_is_named_without_another() {
         desk.out(&[
             "run",
             "What is here?",
+            "-m",
+            "offline/planner",
             "--session",
             "trip",
             "-q",
@@ -331,4 +337,80 @@ fn store_is_made_in_the_folder_at_hand_when_it_is_named_without_another() {
             "{store}"
         );
     }
+}
+
+/// The sessions of a desk.
+fn listed(desk: &Desk) -> Vec<Value> {
+    let list = desk.out(&["sessions", "list", "--json"]);
+    let lines = list.lines();
+    lines
+        .map(|line| serde_json::from_str(line).expect("it is JSON"))
+        .collect()
+}
+
+#[test]
+fn run_keeps_a_session_with_a_title_unless_it_is_ephemeral() {
+    for desk in Desk::each() {
+        let server = serve([says("One."), says("Two."), says("Three.")]);
+        let first = desk.ask(&server, &["run", "Count the herons.\nAll of them.", "-q"]);
+        first.check(0, "One.\n", "");
+        let sessions = listed(&desk);
+        assert_eq!(sessions.len(), 1);
+        assert_eq!(sessions[0]["title"], "Count the herons.");
+        desk.ask(&server, &["run", "--ephemeral", "Forget it.", "-q"])
+            .check(0, "Two.\n", "");
+        desk.ask(&server, &["run", "--continue", "And now?", "-q"])
+            .check(0, "Three.\n", "");
+        assert_eq!(listed(&desk).len(), 1);
+        let shown: Vec<usize> = server
+            .requests()
+            .iter()
+            .map(|request| messages(&request.json()))
+            .collect();
+        assert_eq!(shown, [1, 1, 3]);
+    }
+}
+
+#[test]
+fn run_without_a_session_uses_the_store_that_is_named() {
+    let desk = Desk::new("store.db");
+    let other = desk.path("other.db");
+    let server = serve([says("One.")]);
+    desk.ask(&server, &["run", "Hi there", "--store", &other, "-q"])
+        .check(0, "One.\n", "");
+    let list = desk.out(&["sessions", "list", "--store", &other]);
+    assert!(list.contains("Hi there"), "{list}");
+}
+
+#[test]
+fn sessions_are_found_after_their_directory_was_renamed() {
+    let desk = Desk::new("store.db");
+    let server = serve([says("One."), says("Two."), says("Three."), says("Four.")]);
+    let rename = |from: &str, to: &str| {
+        std::fs::rename(desk.path(from), desk.path(to)).expect("it is renamed");
+    };
+    let go_on = |directory: &str| {
+        let mut command = desk.asking(&server, &["run", "--continue", "And?"]);
+        command.current_dir(desk.path(directory));
+        let seen = seen(command);
+        assert_eq!(seen.code, Some(0), "{seen:#?}");
+        let last = server.requests().last().map(|request| request.json());
+        (messages(&last.unwrap_or_default()), seen.stderr)
+    };
+    // Without a commit, the session is only named.
+    desk.ask(&server, &["run", "Hi", "--session", "trip", "-q"]);
+    rename("work", "there");
+    let (count, told) = go_on("there");
+    assert!(
+        count == 1 && told.contains("`--session trip` continues it"),
+        "{told}"
+    );
+    // With one, it is continued.
+    std::fs::create_dir_all(desk.path("work/.git")).expect("a directory");
+    let commit = "0123456789012345678901234567890123456789\n";
+    std::fs::write(desk.path("work/.git/HEAD"), commit).expect("a file");
+    desk.ask(&server, &["run", "Hi", "--session", "tour", "-q"]);
+    rename("work", "here");
+    let (count, told) = go_on("here");
+    assert!(count == 3 && told.contains("session: tour\n"), "{told}");
 }

@@ -91,15 +91,15 @@ fn list_says_what_waits_and_what_was_left_in_the_middle_when_runs_are_open() {
         for (name, told) in [
             (
                 "question",
-                "waits for an answer to \"Which colour?\", ask:list_files, dir:",
+                "waits for an answer to \"Which colour?\", \"Hi\", ask:list_files, dir:",
             ),
             (
                 "call",
-                "waits for a word on list_files, ask:list_files, dir:",
+                "waits for a word on list_files, \"Hi\", ask:list_files, dir:",
             ),
-            ("ended", "ask:list_files, dir:"),
-            ("left", "left in the middle of a run, dir:"),
-            ("busy", "at work, dir:"),
+            ("ended", "\"Hi\", ask:list_files, dir:"),
+            ("left", "left in the middle of a run, \"Hi\", dir:"),
+            ("busy", "at work, \"Hi\", dir:"),
         ] {
             let line = list
                 .lines()
