@@ -18,7 +18,7 @@ use crate::{
     chosen_model::ChosenModel,
     exit::Exit,
     hands::Hands,
-    named,
+    named, notes,
     problem::Problem,
     run_manifest::RunManifest,
     store::{Store, StoredRun},
@@ -142,6 +142,7 @@ impl<'a> Job<'a> {
         if !notes.text.is_empty() {
             agent = with_notes(agent, &notes.text);
         }
+        agent = notes::append_below(agent, &notes.root);
         let wants_output = answer.is_some();
         if let Some(answer) = answer {
             agent = agent.output(answer);

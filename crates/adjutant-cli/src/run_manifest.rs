@@ -98,8 +98,9 @@ impl RunManifest {
         let agent_files = AgentFiles::find(&how.agents, &how.taught, root)?;
         let mut manifest = Manifest::default();
         let mut notes = Notes::of(root);
-        let trusted = if how.taught.trust { &notes.text } else { "" };
-        manifest.agents = agents(how, &agent_files, &skills, trusted, &hands.servers)?;
+        let project = if how.taught.trust { &notes.text } else { "" };
+        let trusted = format!("{}{project}", notes.user);
+        manifest.agents = agents(how, &agent_files, &skills, &trusted, &hands.servers)?;
         if how.taught.trust || how.agents.agent.is_some() {
             notes.text.clear();
         }

@@ -30,6 +30,7 @@ use adjutant_tool::{Cancel, Tools};
 use crate::{Error, ErrorKind, digest::Digest};
 pub(crate) use copy::Copied;
 use encoding::Encoding;
+pub use encoding::decode_text;
 use list::ListFiles;
 use read::ReadFile;
 pub(crate) use root::{Root, open_regular};

@@ -33,7 +33,7 @@ pub use edits::Edits;
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "fetch")]
 pub use fetch::Fetch;
-pub use files::{Files, TextFiles};
+pub use files::{Files, TextFiles, decode_text};
 #[cfg(all(feature = "shell", unix))]
 pub use git::Git;
 pub use plan::Plan;

@@ -121,6 +121,11 @@ impl Encoding {
     }
 }
 
+/// Decodes the bytes of a text file in any encoding that is detected; `None` if it is not text.
+pub fn decode_text(bytes: &[u8]) -> Option<String> {
+    Encoding::read(bytes, None).ok().map(|(_, text)| text)
+}
+
 /// The encodings that a file without a mark may have which is not UTF-8.
 fn detect(bytes: &[u8]) -> Result<[Option<&'static encoding_rs::Encoding>; 2], NotText> {
     if bytes.contains(&0) {
