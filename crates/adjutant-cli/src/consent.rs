@@ -28,10 +28,10 @@ pub(crate) enum Trusting {
     Before,
 }
 
-/// The contents that were asked about in this process: the user is not asked twice.
+/// The contents whose trust this process has requested already.
 static ASKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// True if the user trusts this content; the user is asked once for each content, and the confirmation is stored.
+/// True if the user trusts this content. Trust is requested once for each content, and stored.
 pub(crate) fn is_trusted(wants: &Wants, trusting: Trusting) -> Result<bool, Problem> {
     let store = TrustStore::of_user();
     if trusting == Trusting::Given
@@ -157,7 +157,7 @@ pub(crate) fn is_on_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks on the terminal; without one, the answer is empty.
+/// Reads an answer from the terminal; without one, it is empty.
 pub(crate) fn ask(question: &str) -> Result<String, Problem> {
     if !is_on_terminal() {
         return Ok(String::new());

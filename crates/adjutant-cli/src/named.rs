@@ -64,11 +64,11 @@ pub(crate) struct Newest {
     pub(crate) notice: Option<String>,
 }
 
-/// Returns the most recently changed session of a directory; without one, that of a directory which no longer exists,
-/// if it was the same repository.
+/// Returns the most recently changed session of a directory; without one, the session of a missing directory that was
+/// the same repository.
 ///
 /// # Errors
-/// `Usage` if several such directories match, and the user cannot be asked.
+/// `Usage` if several such directories match, and there is no terminal.
 pub(crate) async fn newest(sessions: &Sessions, root: &Path) -> Result<Newest, Problem> {
     match newest_here(sessions, root).await? {
         Some(info) => Ok(Newest {
@@ -135,7 +135,7 @@ async fn moved(sessions: &Sessions, root: &Path) -> Result<Newest, Problem> {
     })
 }
 
-/// Asks which of several directories was moved.
+/// Lets the user choose one of several directories that may have been moved.
 fn choose<'p>(places: &[&'p str]) -> Result<&'p str, Problem> {
     let lines = places.iter().enumerate();
     let lines = lines.map(|(n, place)| format!("  {}  {}\n", n + 1, plain::line(place)));

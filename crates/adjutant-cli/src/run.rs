@@ -217,7 +217,7 @@ impl SessionChoice<'_> {
                 about.title = title(prompt);
                 if !is_named {
                     about.labels.insert(retention::LABEL.into());
-                    // A crash of the machine may take what no one has named; that of the program takes nothing.
+                    // A crash of the program loses nothing, a crash of the machine may lose the last records.
                     let durability = &mut made.manifest.sessions.durability;
                     durability.get_or_insert(Durability::Async);
                 }

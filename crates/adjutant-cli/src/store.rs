@@ -208,7 +208,7 @@ impl Store {
         }
     }
 
-    /// Returns the file whose time is that of the last check for old sessions; `None` for a server.
+    /// Returns the file that marks the last check for old sessions; `None` for a server.
     pub(crate) fn pruned(&self) -> Option<PathBuf> {
         let changed = self.changed.as_ref().filter(|_| self.server.is_none())?;
         Some(changed.with_extension("pruned"))

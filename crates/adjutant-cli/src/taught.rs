@@ -29,7 +29,7 @@ const PROJECT: &str = ".adjutant/skills";
 /// developers.openai.com/codex/skills; November 2026.
 const SHARED: [&str; 3] = [".agents/skills", ".claude/skills", ".codex/skills"];
 
-/// Finds the skills for a project. The user is asked about those of the project if `trusting` permits it.
+/// Finds the skills for a project. Skills of the project need trust, which is requested as `trusting` permits.
 ///
 /// # Errors
 /// `Usage` if a named directory does not exist, or cannot be opened.

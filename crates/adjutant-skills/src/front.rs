@@ -24,8 +24,8 @@ pub(crate) fn read(front: &str) -> Result<Vec<(Key, Node)>, Wrong> {
     }
 }
 
-/// Puts plain texts of top-level fields that YAML cannot read, as `Use it for: a, b`, into quotes; `None` if there are
-/// none.
+/// Puts plain texts of top-level fields that YAML cannot read, as `Use it for: a, b`, into quotes; `None` if all
+/// texts are readable.
 pub(crate) fn quote_texts(yaml: &str) -> Option<String> {
     let (mut out, mut is_changed) = (String::with_capacity(yaml.len() + 16), false);
     let mut lines = yaml.lines().peekable();

@@ -40,7 +40,7 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Returns the reason why a call with these arguments, which fit the schema, cannot succeed; `Ok` by default.
     ///
-    /// It is called before a person is asked to approve the call, which fails with the reason instead. It changes
+    /// It is called before an approval is requested. On an error, the call fails with the reason instead. It changes
     /// nothing and returns quickly.
     fn check(&self, _args: &Value, _conversation: &Conversation) -> Result<(), ToolError> {
         Ok(())
@@ -79,7 +79,7 @@ pub trait ErasedTool: Send + Sync {
 
     /// Returns the reason why a call with these arguments, which fit the schema, cannot succeed; `Ok` by default.
     ///
-    /// It is called before a person is asked to approve the call, which fails with the reason instead. It changes
+    /// It is called before an approval is requested. On an error, the call fails with the reason instead. It changes
     /// nothing and returns quickly.
     fn check(&self, _args: &Value, _conversation: &Conversation) -> Result<(), ToolError> {
         Ok(())

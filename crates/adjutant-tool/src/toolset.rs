@@ -133,7 +133,7 @@ impl Bound {
         })
     }
 
-    /// Checks that a call with these arguments can succeed, before a person is asked to approve it.
+    /// Checks that a call with these arguments can succeed, before an approval is requested.
     ///
     /// # Errors
     /// The reason why it cannot.

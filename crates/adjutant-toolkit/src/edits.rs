@@ -78,7 +78,7 @@ impl Edits {
         tools::all(self)
     }
 
-    /// Plans only. Files that another program has open are not asked about here.
+    /// Only plans the edit. Edits of files that another program has open are not checked.
     fn check(
         &self,
         conversation: &Conversation,

@@ -42,7 +42,7 @@ struct Admit {
     answer: Option<(Arc<Pause>, Answer)>,
     /// True if it was cancelled before its start.
     stopped: bool,
-    /// The history, if all earlier calls of the turn have ended: what they do may be what this call needs.
+    /// The history, if all earlier calls of the turn have ended: this call may depend on their effects.
     history: Option<Transcript>,
 }
 
@@ -345,7 +345,7 @@ impl Admit {
         }
     }
 
-    /// Refuses a call that cannot succeed, before a person is asked about it.
+    /// Refuses a call that cannot succeed, without an approval request.
     fn check(&self, tool: &Bound, args: &Value) -> Result<(), CallResult> {
         let Some(history) = &self.history else {
             return Ok(());

@@ -248,7 +248,7 @@ fn differing(content: &str, lines: &[Range<usize>], wanted: &[&str]) -> Option<S
     })
 }
 
-/// Names characters that are hard to tell from others.
+/// Names characters that look like others.
 fn name(text: &str) -> String {
     let mut kinds: Vec<(char, usize)> = Vec::new();
     for c in text.chars() {
