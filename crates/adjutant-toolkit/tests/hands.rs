@@ -1,6 +1,8 @@
 //! Commands, git, and the sandbox that holds them.
 #![cfg(target_os = "linux")]
 
+#[path = "hands/attacks.rs"]
+mod attacks;
 #[path = "hands/escapes.rs"]
 mod escapes;
 #[path = "hands/git.rs"]

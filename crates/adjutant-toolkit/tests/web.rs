@@ -1,5 +1,10 @@
 //! The tool `fetch`, against a server on loopback that answers as bytes say.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, ToolError, ToolErrorKind};
 use adjutant_toolkit::{AccessMode, Fetch, Rules};
@@ -407,4 +412,92 @@ fn only_admitted_hosts_are_reached_at_redirects_too() {
     let nowhere: Answer = |_, _| redirect("http://nowhere.invalid/");
     let error = fetch(admitted(true), nowhere).expect_err("the redirect is not admitted");
     assert_eq!(&*error.message, "nowhere.invalid is not admitted");
+}
+
+/// The bytes that answer a path: `/hop/STATUS/TARGET` is a redirect.
+fn hop(path: &str, port: u16) -> Vec<u8> {
+    match path
+        .strip_prefix("/hop/")
+        .and_then(|rest| rest.split_once('/'))
+    {
+        Some((status, to)) => {
+            let to = to.replace("{port}", &port.to_string());
+            format!("HTTP/1.1 {status} Moved\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                .into_bytes()
+        }
+        None => reply("text/plain", "reached"),
+    }
+}
+
+/// Fetches an address of a server that listens on all addresses. Returns true if it got a request for `/there`.
+async fn is_reached(row: &str, allowed: &str) -> bool {
+    let listener = match TcpListener::bind("[::]:0").await {
+        Ok(listener) => listener,
+        Err(_) => TcpListener::bind("0.0.0.0:0").await.expect("a port"),
+    };
+    let port = listener.local_addr().expect("an address").port();
+    let is_reached = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_reached);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 8_192];
+            let count = stream.read(&mut request).await.unwrap_or(0);
+            let request = String::from_utf8_lossy(&request[..count]).into_owned();
+            let path = request.split(' ').nth(1).unwrap_or_default();
+            seen.fetch_or(path.starts_with("/there"), Ordering::Relaxed);
+            // The client may be gone.
+            let _ = stream.write_all(&hop(path, port)).await;
+        }
+    });
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let url = match row.starts_with('/') {
+        true => format!("http://127.0.0.1:{port}{row}"),
+        false => row.replace("{host}", host.trim()),
+    };
+    let url = url.replace("{port}", &port.to_string());
+    let url = url
+        .replace("<SHY>", "\u{ad}")
+        .replace("<TAB>", "\t")
+        .replace("<SP>", " ");
+    let mut fetch = Fetch::new().allow_private(allowed);
+    if row.starts_with('/') {
+        fetch = fetch.allow_private("127.0.0.1");
+    }
+    let tools = fetch.toolbox();
+    let tool = tools.toolset().get("fetch").expect("the tool").clone();
+    // A refusal is an error, and the server does not get a request.
+    let _ = tool
+        .call(json!({ "url": url }), CallContext::detached())
+        .await;
+    is_reached.load(Ordering::Relaxed)
+}
+
+#[test]
+fn no_way_of_writing_an_address_of_this_machine_reaches_it() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let (mut real, mut through, mut skipped) = (0, Vec::new(), Vec::new());
+    for row in include_str!("attacks/9-fetch.txt")
+        .lines()
+        .filter(|row| !row.starts_with('#'))
+    {
+        let (name, url) = row.split_once(" :: ").expect(row);
+        if !runtime.block_on(is_reached(url, "*")) {
+            skipped.push(name);
+            continue;
+        }
+        real += 1;
+        if runtime.block_on(is_reached(url, "none.invalid")) {
+            through.push(name);
+        }
+    }
+    // A closed output is no failure.
+    let _ = std::io::Write::write_fmt(
+        &mut std::io::stdout(),
+        format_args!("{real} attacks are real; not reachable here at all: {skipped:?}\n"),
+    );
+    assert_eq!(through, Vec::<&str>::new());
+    assert!(real >= 20, "{real}");
 }

@@ -10,7 +10,7 @@ use super::{
     Part, harmless,
     line::{Line, Simple},
     pattern::{Change, Rule},
-    programs::{self, Effect},
+    programs,
 };
 
 /// The tools that change files, the kind of change, and the arguments that contain the paths.
@@ -191,8 +191,11 @@ impl<'a> About<'a> {
                 self.unclear
                     .get_or_insert("it writes to a file and runs nothing");
             }
-            let writes = programs::find_row(command.program())
-                .is_some_and(|row| row.effect != Effect::Plain);
+            if folders.are_elsewhere(root) && programs::names_relative_code(command) {
+                self.unclear
+                    .get_or_insert("its program is in another directory than the root");
+            }
+            let writes = programs::writes(command);
             for word in command
                 .words
                 .iter()
@@ -506,6 +509,20 @@ impl Folders {
             self.known.truncate(MAX_FOLDERS);
             self.are_unknown = true;
         }
+    }
+
+    /// True if one of them is another directory than the root.
+    fn are_elsewhere(&self, root: &Path) -> bool {
+        let all = self.known.iter();
+        let is_root = |place: &Option<PathBuf>| {
+            place
+                .as_ref()
+                .is_some_and(|path| path.as_os_str().is_empty())
+        };
+        self.are_unknown
+            || !all
+                .flat_map(|folder| places(root, folder, "."))
+                .all(|place| is_root(&place))
     }
 
     fn places(&self, root: &Path, path: &str) -> Vec<Option<PathBuf>> {

@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "tee cp mv rm rmdir unlink mkdir touch ln install truncate dd shred chmod chown chgrp setfacl mknod mkfifo \
-         patch sponge rename unzip gunzip gzip bzip2 bunzip2 xz unxz zstd unzstd cpio pax ar link csplit xxd iconv \
+         patch sponge rename split unzip gunzip gzip bzip2 bunzip2 xz unxz zstd unzstd cpio pax ar link csplit xxd iconv \
          uniq ranlib strip objcopy patchelf",
         Effect::Writes,
         "--filter --use-compress-program",
@@ -99,10 +99,11 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "tar bsdtar gtar",
-        Effect::Plain,
-        "-I --to-command --info-script --new-volume-script --checkpoint-action --use-compress-program --rsh-command \
+        Effect::Writes,
+        "-I --remove-files --to-command --info-script --new-volume-script --checkpoint-action --use-compress-program --rsh-command \
          -F --rmt-command --index-file",
     ),
+    row("shuf", Effect::Plain, "-o --output --random-source"),
     row("rg", Effect::Plain, "--pre --hostname-bin -z --search-zip"),
     row("fd fdfind", Effect::Plain, "-x -X --exec --exec-batch"),
     row(
@@ -254,6 +255,31 @@ pub(super) fn find_row(program: &str) -> Option<&'static Row> {
             ROWS.iter()
                 .find(|row| row.names.split_whitespace().any(|known| known == name))
         })
+}
+
+/// True if a command runs a program, a script or a module that it names relative to its directory.
+pub(super) fn names_relative_code(command: &Simple) -> bool {
+    let words = &command.words;
+    let is_relative = |word: &String| Path::new(word).is_relative();
+    let interprets =
+        find_row(command.program()).is_some_and(|row| row.effect == Effect::Interprets);
+    let script = count_script_words(words).and_then(|count| words.get(count - 1));
+    words
+        .first()
+        .is_some_and(|program| program.contains('/') && is_relative(program))
+        || interprets && script.is_some_and(is_relative)
+}
+
+/// Subcommands of git that change the files that their arguments name.
+const GIT_WRITES: &str = "mv rm checkout restore clean init clone apply worktree archive format-patch \
+                          sparse-checkout read-tree checkout-index";
+
+/// True if a command changes the files that its arguments name.
+pub(super) fn writes(command: &Simple) -> bool {
+    let is_git = command.program() == "git";
+    let word = command.words.get(1).filter(|_| is_git);
+    let is_change = word.is_some_and(|word| GIT_WRITES.split_whitespace().any(|name| name == word));
+    is_change || find_row(command.program()).is_some_and(|row| row.effect != Effect::Plain)
 }
 
 /// True if a command may run other programs, or do more than its name implies.

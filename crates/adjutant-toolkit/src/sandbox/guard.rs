@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -12,7 +12,7 @@ use std::{
 use super::{
     git_view::GitView,
     harmless,
-    repository::Repository,
+    repository::{Repository, list_named_files},
     stamp::{HeldFolder, Stamp},
     tree::{Found, Kind, Tree, git_names},
 };
@@ -51,6 +51,26 @@ struct Saved {
     stamp: Stamp,
     /// Its bytes and its mode; `None` if it is too large.
     content: Option<(Vec<u8>, u32)>,
+    /// True if its directory is a link.
+    is_behind_link: bool,
+}
+
+/// The target of a link: a directory, or the content of a file.
+#[derive(Debug, PartialEq, Eq)]
+enum LinkTarget {
+    Folder(u64, u64),
+    File(Vec<u8>),
+}
+
+impl LinkTarget {
+    fn read(link: &Path) -> Option<Self> {
+        let metadata = link.metadata().ok()?;
+        if metadata.is_dir() {
+            return Some(Self::Folder(metadata.dev(), metadata.ino()));
+        }
+        let is_small = metadata.is_file() && metadata.len() <= LARGEST;
+        is_small.then(|| fs::read(link).ok())?.map(Self::File)
+    }
 }
 
 /// The guard during one command.
@@ -62,6 +82,8 @@ pub(super) struct Watch {
     pub(super) kept: Vec<PathBuf>,
     /// Without mounts: the files as they were, and the repositories.
     saved: BTreeMap<PathBuf, Saved>,
+    /// Protected names that are links, and their targets.
+    links: Vec<(PathBuf, LinkTarget)>,
     repositories: Vec<PathBuf>,
     writes: Vec<PathBuf>,
     root: Option<Stamp>,
@@ -105,6 +127,7 @@ impl Guard {
             views: Vec::new(),
             kept: Vec::new(),
             saved: BTreeMap::new(),
+            links: Vec::new(),
             repositories: Vec::new(),
             writes: writes.iter().map(|path| self.root.join(path)).collect(),
             root: None,
@@ -130,8 +153,7 @@ impl Guard {
         for (path, found) in state.tree.entries() {
             match found.kind {
                 Kind::Obeyed => watch.kept.push(path),
-                Kind::Git => drop(repositories.insert(path)),
-                Kind::Bare => watch.kept.extend(git_names(&path, MODULES)),
+                Kind::Git | Kind::Bare => drop(repositories.insert(path)),
                 Kind::GitFile => {
                     // Only the directories of repositories below the root are mounted.
                     let inner = path.parent().and_then(Repository::at).into_iter();
@@ -147,9 +169,17 @@ impl Guard {
             }
         }
         drop(state);
+        let named = repositories
+            .iter()
+            .flat_map(|dir| list_named_files(dir, &self.root));
+        watch.kept.extend(named);
         let writes = watch.writes.clone();
         let is_allowed = |path: &Path| writes.iter().any(|write| path.starts_with(write));
         watch.kept.retain(|path| !is_allowed(path));
+        let links = watch.kept.iter().filter(|path| path.is_symlink());
+        watch.links = links
+            .filter_map(|link| Some((link.clone(), LinkTarget::read(link)?)))
+            .collect();
         watch.kept = watch
             .kept
             .iter()
@@ -249,6 +279,21 @@ impl Watch {
             };
         }
         self.restore();
+        for (link, before) in std::mem::take(&mut self.links) {
+            let now = LinkTarget::read(&link).filter(|_| link.is_symlink());
+            let real = link.canonicalize().unwrap_or_default();
+            let is_allowed = [&link, &real]
+                .iter()
+                .any(|path| self.may_write(path) || obeyed::is_allowed(path));
+            // Its target was moved away, and another one is in its place.
+            if now.is_some_and(|now| now != before)
+                && !is_allowed
+                && self.is_judging
+                && guard.block(&link).is_ok()
+            {
+                self.notes.moved.insert(link);
+            }
+        }
         std::mem::take(&mut self.notes).lines(&guard.root)
     }
 
@@ -328,6 +373,11 @@ impl Watch {
             if is_same || is_plain && fs::read(path).is_ok_and(|now| now == *bytes) {
                 continue;
             }
+            let parent = path.parent().filter(|parent| parent.is_symlink());
+            if let Some(parent) = parent.filter(|_| !before.is_behind_link) {
+                // If it stays, so does the change, which is reported.
+                let _ = self.guard.block(parent);
+            }
             let done = write_back(path, bytes, *mode);
             let list = if done.is_ok() {
                 &mut self.notes.restored
@@ -340,6 +390,11 @@ impl Watch {
             if saved.contains_key(&path) || obeyed::is_allowed(&path) {
                 continue;
             }
+            // A link that replaced its directory is itself moved.
+            let path = match path.parent() {
+                Some(parent) if parent.is_symlink() => parent.to_owned(),
+                _ => path,
+            };
             let folder = path.parent().map(HeldFolder::new);
             let name = path.file_name().map(Path::new).unwrap_or(&path);
             let is_moved = matches!(folder, Some(Ok(folder)) if folder.block(name).is_ok());
@@ -456,7 +511,13 @@ fn save(path: PathBuf) -> Option<(PathBuf, Saved)> {
         None
     };
     let stamp = Stamp::from(&metadata);
-    Some((path, Saved { stamp, content }))
+    let is_behind_link = path.parent().is_some_and(Path::is_symlink);
+    let saved = Saved {
+        stamp,
+        content,
+        is_behind_link,
+    };
+    Some((path, saved))
 }
 
 /// Writes a file as it was, in the place of whatever is there now.
@@ -465,6 +526,7 @@ fn write_back(path: &Path, bytes: &[u8], mode: u32) -> std::io::Result<()> {
     let parent = path.parent().ok_or_else(missing)?;
     fs::create_dir_all(parent)?;
     let folder = HeldFolder::new(parent)?;
+    folder.make_writable();
     let name = Path::new(path.file_name().ok_or_else(missing)?);
     if folder
         .entry(name)

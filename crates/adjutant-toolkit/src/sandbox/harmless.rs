@@ -120,16 +120,32 @@ fn disarm_nested(dir: &Path, root: &Path, depth: u32) -> Vec<PathBuf> {
             let _ = fs::write(folder.entry("config"), text);
         }
     }
-    if depth < DEEPEST
-        && let Ok(modules) = folder.below(Path::new("modules"))
+    moved.extend(disarm_modules(&dir.join("modules"), root, depth + 1));
+    moved
+}
+
+/// Makes the submodules in a directory harmless. Their names may contain slashes.
+fn disarm_modules(modules: &Path, root: &Path, depth: u32) -> Vec<PathBuf> {
+    let Ok(folder) = HeldFolder::new(modules) else {
+        return Vec::new();
+    };
+    let mut moved = Vec::new();
+    for entry in fs::read_dir(folder.entry("."))
+        .into_iter()
+        .flatten()
+        .flatten()
     {
-        for entry in fs::read_dir(modules.entry("."))
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let module = dir.join("modules").join(entry.file_name());
-            moved.extend(disarm_nested(&module, root, depth + 1));
+        let (name, path) = (entry.file_name(), modules.join(entry.file_name()));
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && depth < DEEPEST {
+            if path.join("HEAD").symlink_metadata().is_ok() {
+                moved.extend(disarm_nested(&path, root, depth));
+            } else {
+                moved.extend(disarm_modules(&path, root, depth + 1));
+            }
+        } else if is_folder && folder.block(Path::new(&name)).is_ok() {
+            // Deeper ones cannot be checked.
+            moved.push(path);
         }
     }
     moved

@@ -8,6 +8,8 @@ use std::{
 
 /// The longest file that names a directory, in bytes.
 const LONGEST: u64 = 8 << 10;
+/// The largest file of settings that is searched for names of files, in bytes.
+const MAX_SETTINGS: u64 = 1 << 20;
 
 /// A repository on the disk. Source: gitrepository-layout(5), gitfile in gitglossary(7).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +80,46 @@ impl Repository {
             git,
         })
     }
+}
+
+/// Returns the files below a root that the settings of a repository name, and its directory of hooks there: git reads or runs them.
+///
+/// Source: git-config(1), `core.hooksPath`, `include.path` and settings that name a program, November 2026.
+pub(crate) fn list_named_files(git: &Path, root: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut settings = vec![git.join("config")];
+    let top = git.parent().unwrap_or(git);
+    while let Some(file) = settings.pop() {
+        let is_short = file.metadata().is_ok_and(|it| it.len() <= MAX_SETTINGS);
+        let text = fs::read_to_string(&file).ok().filter(|_| is_short);
+        for line in text.unwrap_or_default().lines() {
+            let Some((key, value)) = line.split_once('=') else {
+                continue;
+            };
+            let key = key.trim().to_ascii_lowercase();
+            let value = value.trim().trim_matches('"');
+            let word = value.split_whitespace().next().unwrap_or_default();
+            let bases = [file.parent().unwrap_or(top), top];
+            for path in bases
+                .iter()
+                .filter_map(|base| base.join(word).canonicalize().ok())
+            {
+                let is_named = match key.as_str() {
+                    "hookspath" => path.is_dir() && !root.starts_with(&path),
+                    "path" => path.is_file(),
+                    _ => path.is_file() && word.contains('/'),
+                };
+                if !is_named || !path.starts_with(root) || found.contains(&path) {
+                    continue;
+                }
+                if key == "path" {
+                    settings.push(path.clone());
+                }
+                found.push(path);
+            }
+        }
+    }
+    found
 }
 
 fn is_owned(path: &Path) -> bool {

@@ -2,15 +2,19 @@
 
 use std::{
     fs::{self, File, OpenOptions},
+    hash::{BuildHasher, Hasher, RandomState},
     io,
     os::{
         fd::{AsFd, AsRawFd, OwnedFd},
-        unix::fs::{MetadataExt, OpenOptionsExt},
+        unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
 };
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+
+/// The longest name of a file. Source: NAME_MAX of limits.h.
+const LONGEST: usize = 255;
 
 /// The identity of a file and of its state: a changed file has another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,19 +104,41 @@ impl HeldFolder {
         }
     }
 
+    /// Lets this user change the directory, if it is its owner: a command may have made that impossible.
+    pub(super) fn make_writable(&self) {
+        if let Ok(metadata) = self.entry(".").metadata() {
+            let mode = fs::Permissions::from_mode(metadata.mode() | 0o700);
+            // Otherwise the change itself fails.
+            let _ = fs::set_permissions(self.entry("."), mode);
+        }
+    }
+
     /// Moves an entry out of the way, to a name that no program obeys; returns that name.
     pub(super) fn block(&self, name: &Path) -> io::Result<PathBuf> {
-        for number in 1..100 {
+        for number in 1.. {
             let mut blocked = name.as_os_str().to_owned();
             blocked.push(match number {
                 1 => ".blocked".to_owned(),
-                _ => format!(".blocked-{number}"),
+                2..100 => format!(".blocked-{number}"),
+                // A command may have taken all plain names.
+                _ => format!(".blocked-{}", RandomState::new().build_hasher().finish()),
             });
-            let blocked = PathBuf::from(blocked);
-            if self.entry(&blocked).symlink_metadata().is_err() {
-                fs::rename(self.entry(name), self.entry(&blocked))?;
-                return Ok(blocked);
+            let blocked = PathBuf::from(match blocked.len() {
+                ..=LONGEST => blocked,
+                _ => format!("{}.blocked", RandomState::new().build_hasher().finish()).into(),
+            });
+            if self.entry(&blocked).symlink_metadata().is_ok() {
+                continue;
             }
+            let rename = || fs::rename(self.entry(name), self.entry(&blocked));
+            return match rename() {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    self.make_writable();
+                    rename()
+                }
+                renamed => renamed,
+            }
+            .map(|()| blocked);
         }
         Err(io::ErrorKind::AlreadyExists.into())
     }

@@ -147,6 +147,19 @@ const REQUESTS: [u64; 9] = [
     0xC004_5877, // FIFREEZE
     0xC004_5878, // FITHAW
 ];
+/// Calls that change the scheduling of a process, and the argument for the process; 0 is the caller. The kernel only checks its user.
+const SCHEDULING: [(libc::c_long, u8); 6] = [
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setscheduler, 0),
+];
+/// The first argument of `setpriority` and of `ioprio_set` that means all processes of a user. Source: include/uapi/linux/resource.h
+/// and ioprio.h, Linux 6.18.
+const PRIORITY_OF_USER: u64 = 2;
+const IO_PRIORITY_OF_USER: u64 = 3;
 /// The bits of a mode that make a program run as its file's owner or group.
 const SET_ID: [u64; 2] = [0o4000, 0o2000];
 const INTERNET: [u64; 2] = [2, 10];
@@ -284,6 +297,11 @@ fn refused(sockets: Sockets, has_namespaces: bool) -> Result<Rules, seccompiler:
     ));
     // Limits of other processes: the kernel only checks their user.
     some.push((libc::SYS_prlimit64, vec![(0, Op::Ne, 0)]));
+    if !has_namespaces {
+        some.extend(SCHEDULING.map(|(call, argument)| (call, vec![(argument, Op::Ne, 0)])));
+        some.push((libc::SYS_setpriority, vec![(0, Op::Eq, PRIORITY_OF_USER)]));
+        some.push((libc::SYS_ioprio_set, vec![(0, Op::Eq, IO_PRIORITY_OF_USER)]));
+    }
     #[cfg(target_arch = "x86_64")]
     some.push((libc::SYS_setrlimit, vec![(0, Op::Eq, MARKED)]));
     if sockets != Sockets::Own {

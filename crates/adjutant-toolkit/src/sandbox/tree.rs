@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     ffi::OsString,
     fs,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
@@ -23,6 +23,9 @@ const ALONE: usize = 200;
 const THREADS: usize = 4;
 /// A directory that changed less than this ago may change again without another time of change.
 const SETTLED: Duration = Duration::from_millis(50);
+
+/// The mode bits with which an owner lists, changes and enters a directory.
+const OPEN: u32 = 0o700;
 
 /// A kind of protected entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,7 @@ pub(super) struct Found {
 struct Folder {
     stamp: Stamp,
     is_settled: bool,
+    is_readable: bool,
     folders: Vec<OsString>,
     found: Vec<Found>,
 }
@@ -117,9 +121,23 @@ impl Tree {
             let known = known.filter(|folder| folder.is_settled && folder.stamp == stamp);
             let folder = match known {
                 Some(folder) => Arc::clone(folder),
-                None => Arc::new(Folder::read(&path, stamp)),
+                None => {
+                    let known = before.folders.get(path.as_os_str());
+                    let is_new = known.is_none_or(|folder| folder.is_readable);
+                    if is_new && !before.folders.is_empty() {
+                        make_readable(&path);
+                    }
+                    Arc::new(Folder::read(&path, stamp))
+                }
             };
-            open.extend(folder.folders.iter().map(|name| path.join(name)));
+            for name in &folder.folders {
+                let inner = path.join(name);
+                // Known directories come first, so that new ones cannot use up the number.
+                match before.folders.contains_key(inner.as_os_str()) {
+                    true => open.push_front(inner),
+                    false => open.push_back(inner),
+                }
+            }
             self.folders.insert(path.into(), folder);
         }
         open
@@ -152,7 +170,7 @@ impl Tree {
 
     /// Returns the protected entries that are new since `before`.
     ///
-    /// A moved directory keeps its entries. An entry that was replaced in the same directory is not new: where mounts keep entries,
+    /// A moved directory keeps its entries, unless it takes the place of another one. An entry that was replaced in the same directory is not new: where mounts keep entries,
     /// only a program outside can replace it, and elsewhere its content is compared. A new directory may contain files that other programs obey, as a clone does: they are
     /// obeyed only where the user works.
     pub(super) fn appeared(&self, before: &Self) -> Vec<(PathBuf, Found)> {
@@ -186,14 +204,51 @@ impl Tree {
                             && before.found.iter().any(|old| old.is_same_kind(found))
                     })
                 };
+                let takes_place = || {
+                    let before = before.folders.get(path.as_os_str());
+                    matches!(found.kind, Kind::Obeyed | Kind::GitFile)
+                        && before.is_some_and(|before| before.stamp.id != folder.stamp.id)
+                };
                 // A place that was not searched before may be old.
                 let is_harmless = is_place_new && (found.kind == Kind::Obeyed || before.is_cut);
-                if !is_moved && !is_harmless && !is_replaced() {
+                if (!is_moved || takes_place()) && !is_harmless && !is_replaced() {
                     appeared.push((join(path, &found.name), found.clone()));
                 }
             }
         }
+        // A link that replaced a directory, with such files below its target.
+        for path in before.folders.keys().map(Path::new) {
+            if self.folders.contains_key(path.as_os_str()) || !path.is_symlink() {
+                continue;
+            }
+            let target = path.canonicalize().unwrap_or_default();
+            let found = self
+                .folders
+                .iter()
+                .filter(|(folder, _)| Path::new(folder).starts_with(&target))
+                .find_map(|(_, folder)| folder.found.first());
+            appeared.extend(found.map(|found| {
+                let kind = Kind::Obeyed;
+                (
+                    path.to_owned(),
+                    Found {
+                        kind,
+                        ..found.clone()
+                    },
+                )
+            }));
+        }
         appeared
+    }
+}
+
+/// Lets this user read and change its own directory: a command may have made it unreadable, to hide the content.
+fn make_readable(path: &Path) {
+    if let Ok(metadata) = path.symlink_metadata()
+        && metadata.mode() & OPEN != OPEN
+    {
+        // Only its owner can.
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(metadata.mode() | OPEN));
     }
 }
 
@@ -209,6 +264,7 @@ impl Folder {
         let mut folder = Self {
             stamp,
             is_settled: is_settled(stamp),
+            is_readable: true,
             folders: Vec::new(),
             found: Vec::new(),
         };
@@ -216,7 +272,9 @@ impl Folder {
         let is_in_obeyed = obeyed::is_obeyed(Path::new(parent));
         let names: Vec<&str> = obeyed::names_in(parent).collect();
         let mut parts = BTreeSet::new();
-        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        let entries = fs::read_dir(path);
+        folder.is_readable = entries.is_ok();
+        for entry in entries.into_iter().flatten().flatten() {
             let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else {
                 continue;
             };

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::{git::git, said, tell};
 
 /// Attack, script, and the names that it tries to leave behind.
-const ROWS: &[(&str, &str, &[&str])] = &[
+pub(super) const ROWS: &[(&str, &str, &[&str])] = &[
     (
         "commondir",
         "echo ../evil > .git/commondir",

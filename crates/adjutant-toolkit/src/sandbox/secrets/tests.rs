@@ -193,6 +193,43 @@ fn no_row_can_be_read_where_its_directory_can() {
 }
 
 #[test]
+fn no_way_of_reading_reaches_a_credential() {
+    in_home("no_way_of_reading_reaches_a_credential", &[], |home| {
+        let table = include_str!("../../../tests/attacks/8-secrets.txt");
+        let (mut real, mut through) = (0, Vec::new());
+        for row in table.lines().filter(|row| !row.starts_with('#')) {
+            let (name, script) = row.split_once(" :: ").expect(row);
+            let script = script.replace("{home}", home.to_str().expect("text"));
+            let attack = |sandbox: Sandbox| {
+                let _ = fs::remove_dir_all(home);
+                for name in [".netrc", ".ssh/key", ".aws/credentials"] {
+                    plant(&home.join(name), "s3cret\n");
+                }
+                plant(&home.join("root/a"), "a\n");
+                fs::create_dir(home.join("dotfiles")).expect("a directory");
+                std::os::unix::fs::symlink("../.netrc", home.join("dotfiles/netrc"))
+                    .expect("a link");
+                run(sandbox, &home.join("root"), &script).contains("s3cret")
+            };
+            if !attack(Sandbox::danger_without_any()) {
+                tell(format_args!(
+                    "SKIPPED: {name}: it reads nothing without a sandbox"
+                ));
+                continue;
+            }
+            real += 1;
+            for (sandbox_name, sandbox) in sandboxes() {
+                if attack(sandbox.read(home)) {
+                    through.push(format!("{sandbox_name}: {name}"));
+                }
+            }
+        }
+        assert_eq!(through, Vec::<String>::new());
+        assert!(real >= 20, "{real}");
+    });
+}
+
+#[test]
 fn credentials_of_variables_agents_and_links_are_hidden() {
     let variables = [
         ("KUBECONFIG", "{home}/work/a:{home}/work/b"),
