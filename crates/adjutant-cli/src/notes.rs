@@ -306,10 +306,7 @@ pub(crate) fn append_below(agent: Agent, root: &Path) -> Agent {
             if is_new {
                 let notes = Notes::of_directory(&project, &root.join(directory));
                 if !notes.text.is_empty() {
-                    point
-                        .result
-                        .content
-                        .push(Content::text(notes.text.trim_start()));
+                    point.result.content.push(Content::text(notes.text));
                 }
             }
         }

@@ -215,7 +215,7 @@ impl SessionChoice<'_> {
             Err(error) if error.kind == JournalErrorKind::Missing => {
                 let mut about = about(root, made)?;
                 about.title = title(prompt);
-                if !is_named {
+                if args.session.is_none() {
                     about.labels.insert(retention::LABEL.into());
                     // A crash of the program loses nothing, a crash of the machine may lose the last records.
                     let durability = &mut made.manifest.sessions.durability;

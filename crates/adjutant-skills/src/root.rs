@@ -6,8 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use crate::Skill;
-
 /// A folder of skills.
 #[derive(Debug, Clone)]
 pub struct Root {
@@ -164,19 +162,15 @@ impl Root {
         self.form
     }
 
-    /// True if these skills of it are used.
-    pub(crate) fn is_trusted(&self, skills: &[Skill]) -> bool {
+    /// True if these skills of it, with their directories, are used.
+    pub(crate) fn is_trusted(&self, mut skills: Vec<(Arc<str>, PathBuf)>) -> bool {
         match &self.trust {
             Trust::Denied => false,
             Trust::Allowed => true,
             Trust::Ask(_) if skills.is_empty() => false,
             Trust::Ask(ask) => {
-                let mut named: Vec<_> = skills
-                    .iter()
-                    .map(|skill| (Arc::clone(&skill.manifest.name), skill.directory()))
-                    .collect();
-                named.sort();
-                let (names, folders) = named.into_iter().unzip();
+                skills.sort();
+                let (names, folders) = skills.into_iter().unzip();
                 ask(&TrustAsk {
                     path: self.path.clone(),
                     names,

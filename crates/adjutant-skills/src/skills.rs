@@ -1,6 +1,10 @@
 //! The skills that are available to an agent, from several roots, with the findings.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use adjutant_llm::Estimate;
 
@@ -59,7 +63,7 @@ impl Skills {
         let mut all: Vec<Skill> = Vec::new();
         for root in &roots {
             let mut skills = scan(root, &mut findings)?;
-            if !skills.is_empty() && !root.is_trusted(&skills) {
+            if !skills.is_empty() && !root.is_trusted(skills.iter().map(identify).collect()) {
                 skills
                     .iter_mut()
                     .for_each(|skill| skill.status = Status::Untrusted);
@@ -178,6 +182,10 @@ pub fn check(path: &Path) -> Result<Checked, Error> {
     }
     skills.sort_by(|one, other| one.name().cmp(other.name()));
     Ok(Checked { skills, findings })
+}
+
+fn identify(skill: &Skill) -> (Arc<str>, PathBuf) {
+    (Arc::clone(&skill.manifest.name), skill.directory())
 }
 
 fn is_idle(skill: &Skill) -> bool {

@@ -38,10 +38,12 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
-    /// Returns the reason why a call with these arguments, which fit the schema, cannot succeed; `Ok` by default.
+    /// Checks that a call with these arguments, which fit the schema, can succeed; `Ok` by default.
     ///
-    /// It is called before an approval is requested. On an error, the call fails with the reason instead. It changes
-    /// nothing and returns quickly.
+    /// It is called before an approval is requested, changes nothing and returns quickly.
+    ///
+    /// # Errors
+    /// The reason, with which the call fails instead of the request.
     fn check(&self, _args: &Value, _conversation: &Conversation) -> Result<(), ToolError> {
         Ok(())
     }
@@ -77,10 +79,12 @@ pub trait ErasedTool: Send + Sync {
         None
     }
 
-    /// Returns the reason why a call with these arguments, which fit the schema, cannot succeed; `Ok` by default.
+    /// Checks that a call with these arguments, which fit the schema, can succeed; `Ok` by default.
     ///
-    /// It is called before an approval is requested. On an error, the call fails with the reason instead. It changes
-    /// nothing and returns quickly.
+    /// It is called before an approval is requested, changes nothing and returns quickly.
+    ///
+    /// # Errors
+    /// The reason, with which the call fails instead of the request.
     fn check(&self, _args: &Value, _conversation: &Conversation) -> Result<(), ToolError> {
         Ok(())
     }

@@ -47,29 +47,6 @@ pub struct Plugin {
     pub findings: Vec<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "the fields are read to check their types")]
-struct PluginManifest {
-    #[serde(rename = "$schema")]
-    schema: String,
-    name: String,
-    #[serde(default)]
-    version: String,
-    #[serde(default)]
-    description: String,
-    #[serde(default)]
-    author: Author,
-    #[serde(default)]
-    homepage: String,
-    #[serde(default)]
-    repository: String,
-    #[serde(default)]
-    license: String,
-    #[serde(default)]
-    keywords: Vec<String>,
-}
-
 /// The fields that a `plugin.json` may have, apart from `extensions`.
 const FIELDS: [&str; 9] = [
     "$schema",
@@ -82,14 +59,6 @@ const FIELDS: [&str; 9] = [
     "license",
     "keywords",
 ];
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Author {
-    name: String,
-    email: String,
-    url: String,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -120,7 +89,6 @@ enum PluginServer {
         headers: BTreeMap<String, String>,
     },
     #[serde(rename = "sse")]
-    #[expect(dead_code, reason = "the fields are read to check their types")]
     Sse {
         url: String,
         #[serde(default)]
@@ -177,18 +145,24 @@ impl Plugin {
             }
             is_known
         });
-        let manifest: PluginManifest = typed(Value::Object(fields))?;
-        if manifest.schema != PLUGIN_SCHEMA {
+        for (key, value) in &fields {
+            if !has_type(key, value) {
+                return Err(format!("the field {key:?} has a wrong type"));
+            }
+        }
+        let text = |key: &str| fields.get(key).and_then(Value::as_str);
+        let schema = text("$schema").ok_or("missing field `$schema`")?;
+        if schema != PLUGIN_SCHEMA {
             return Err(format!(
-                "the version {:?} of `$schema` is not supported; hint: version 1.0.0 is {PLUGIN_SCHEMA}",
-                manifest.schema
+                "the version {schema:?} of `$schema` is not supported; hint: version 1.0.0 is {PLUGIN_SCHEMA}"
             ));
         }
-        if !is_name(&manifest.name) {
-            return Err(format!("invalid `name`: {:?}", manifest.name));
+        let name = text("name").ok_or("missing field `name`")?;
+        if !is_name(name) {
+            return Err(format!("invalid `name`: {name:?}"));
         }
         let mut plugin = Self {
-            name: manifest.name.into(),
+            name: name.into(),
             root: root.to_owned(),
             skills: None,
             servers: None,
@@ -279,18 +253,16 @@ impl Plugin {
             }
             PluginServer::Http { url, headers } => {
                 check_url(&url)?;
-                let names: BTreeSet<String> =
-                    headers.keys().map(|name| name.to_lowercase()).collect();
-                if names.len() < headers.len() {
-                    return Err("`headers` contains a name twice".to_owned());
-                }
+                check_headers(&headers)?;
                 spec.url = Some(literal(&url).into());
                 spec.headers = headers
                     .into_iter()
                     .map(|(name, value)| (name, literal(&value)))
                     .collect();
             }
-            PluginServer::Sse { .. } => {
+            PluginServer::Sse { url, headers } => {
+                check_url(&url)?;
+                check_headers(&headers)?;
                 return Err(
                     "the transport `sse` is not supported; hint: many servers also have \
                             one of type `streamable-http`"
@@ -373,6 +345,30 @@ fn json<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
 
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// True if a field of a manifest has the type of the specification (5.3, 5.4).
+fn has_type(key: &str, value: &Value) -> bool {
+    match key {
+        "author" => value.as_object().is_some_and(|author| {
+            let is_known = |key: &str| ["name", "email", "url"].contains(&key);
+            author
+                .iter()
+                .all(|(key, value)| is_known(key) && value.is_string())
+        }),
+        "keywords" => value
+            .as_array()
+            .is_some_and(|words| words.iter().all(Value::is_string)),
+        _ => value.is_string(),
+    }
+}
+
+fn check_headers(headers: &BTreeMap<String, String>) -> Result<(), String> {
+    let names: BTreeSet<String> = headers.keys().map(|name| name.to_lowercase()).collect();
+    match names.len() < headers.len() {
+        true => Err("`headers` contains a name twice".to_owned()),
+        false => Ok(()),
+    }
 }
 
 /// True if a plugin may have this name (5.5).

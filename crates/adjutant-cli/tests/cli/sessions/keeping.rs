@@ -414,3 +414,29 @@ fn sessions_are_found_after_their_directory_was_renamed() {
     let (count, told) = go_on("here");
     assert!(count == 3 && told.contains("session: tour\n"), "{told}");
 }
+
+#[test]
+fn notes_of_a_subdirectory_follow_the_first_result_from_there() {
+    let desk = Desk::new("store.db");
+    let write = |path: &str, text: &str| {
+        let path = std::path::PathBuf::from(desk.path(path));
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        std::fs::write(path, text).expect("a file");
+    };
+    write("home/.codex/AGENTS.md", "Of the user.");
+    write("work/AGENTS.md", "Of the root.");
+    write("work/sub/CLAUDE.md", "Of the subdirectory.");
+    write("work/sub/f.txt", "x");
+    let read = || says("So.").call("read_file", serde_json::json!({ "path": "sub/f.txt" }));
+    let server = serve([read(), read(), says("Done.")]);
+    let mut command = desk.asking(&server, &["run", "Read it.", "-q"]);
+    command.env("HOME", desk.path("home"));
+    seen(command).check(0, "So.\nSo.\nDone.\n", "");
+    let bodies: Vec<Value> = server.requests().iter().map(|it| it.json()).collect();
+    let count = |body: &Value, text: &str| body.to_string().matches(text).count();
+    for (at, expect) in [(0, 0), (1, 1), (2, 1)] {
+        assert_eq!(count(&bodies[at], "Of the subdirectory."), expect, "{at}");
+        assert_eq!(count(&bodies[at]["system"], "Of the user."), 1);
+        assert_eq!(count(&bodies[at]["messages"][0], "Of the root."), 1);
+    }
+}
