@@ -9,7 +9,9 @@ use std::{
 
 /// Their paths of one or two names, relative to any directory. A `*` at the end of a name matches any rest of it; a
 /// directory includes everything below it.
-pub(crate) const OBEYED: [&str; 30] = [
+///
+/// Sources: the pages of mise (`mise.toml` reference), lefthook (config file name), Zed and opencode, 2026-11.
+pub(crate) const OBEYED: [&str; 40] = [
     ".git",
     ".adjutant",
     ".envrc",
@@ -33,7 +35,17 @@ pub(crate) const OBEYED: [&str; 30] = [
     ".npmrc",
     ".yarnrc.yml",
     ".mise.toml",
+    ".mise",
+    "mise.toml",
+    ".config/mise*",
     ".tool-versions",
+    "lefthook.*",
+    "lefthook-local.*",
+    ".lefthook*",
+    ".config/lefthook*",
+    ".zed",
+    ".opencode",
+    "opencode.json",
     ".gitattributes",
     "sitecustomize.py",
     "AGENTS.md",

@@ -37,6 +37,8 @@ const PACKAGE_SETTINGS: [&str; 9] = [
     ".python-version",
     "node_modules/.bin",
 ];
+/// Parts of names of variables that list directories of programs, modules or libraries.
+const SEARCH_PATHS: [&str; 2] = ["PATH", "LIB"];
 /// Extensions that interpreters add to a name.
 const ENDINGS: [&str; 10] = [
     "", ".js", ".mjs", ".cjs", ".ts", ".py", ".rb", ".php", ".json", ".sh",
@@ -80,8 +82,13 @@ impl Pins {
         };
         if let Some(program) = &spec.command {
             pins.add(program, &words(&spec.args), (&base, &work));
-            for value in spec.env.values() {
+            for (name, value) in &spec.env {
                 pins.add_named(value, (&base, &work));
+                if SEARCH_PATHS.iter().any(|part| name.contains(part)) {
+                    value
+                        .split(':')
+                        .for_each(|folder| pins.add_folder(folder, (&base, &work)));
+                }
             }
         }
         if let Some((program, args)) = spec.auth.token_command.split_first() {
@@ -123,6 +130,22 @@ impl Pins {
         let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
         let is_one = |names: &str| names.split_whitespace().any(|known| known == name);
         let plain = args.iter().find(|word| !word.starts_with('-'));
+        if is_one(INTERPRETERS) {
+            // Directories of modules, as in `-I lib`, `-Ilib` and `--path=lib`, up to the script.
+            let end = args
+                .iter()
+                .position(|word| word.contains('.'))
+                .map_or(args.len(), |at| at + 1);
+            for word in args.iter().take(end) {
+                let behind = word.split_once('=').map_or("", |(_, value)| value);
+                let joined = word.strip_prefix('-').and_then(|word| word.get(1..));
+                for folder in [word, behind, joined.unwrap_or_default()] {
+                    folder
+                        .split(':')
+                        .for_each(|folder| self.add_folder(folder, (base, work)));
+                }
+            }
+        }
         let runs_module = args.iter().any(|word| {
             [
                 "-m", "-c", "-e", "-p", "--eval", "--print", "--test", "task", "run",
@@ -190,6 +213,14 @@ impl Pins {
                     false => self.keep(&path, work),
                 }
             }
+        }
+    }
+
+    /// Pins a directory of modules or programs.
+    fn add_folder(&mut self, name: &str, (base, work): (&Path, &Path)) {
+        let folder = base.join(name);
+        if !name.is_empty() && folder.is_dir() && is_below(&folder, work) {
+            self.trees.insert(folder);
         }
     }
 
@@ -492,6 +523,104 @@ mod tests {
                 "{spec} after a change of {file}"
             );
         }
+    }
+
+    /// Programs without effects, and the code of an attacker.
+    const PLANT: &str = r#"mkdir -p lib tools pkg bin real conf node_modules/dep node_modules/.bin
+        echo 'require("./lib/a"); require("dep")' > server.js; echo > lib/a.js; echo 'require("dep")' > lib/b.js
+        echo 'try { require("other") } catch {}' > tools/n.js; echo '{"name":"dep","version":"1.0.0","bin":"index.js"}' > node_modules/dep/package.json
+        printf '#!/usr/bin/env node\n' > node_modules/dep/index.js; chmod +x node_modules/dep/index.js; ln -s ../dep/index.js node_modules/.bin/dep
+        echo 'import json, helper' > tools/run.py; echo > tools/helper.py; echo > pkg/__main__.py; echo > pkg/__init__.py
+        echo 'eval { require Helper }' > tools/run.pl; echo 'true # 0123456789' > bin/same.sh
+        printf '#!/bin/sh\n. "$(dirname "$0")/lib.sh"; date >/dev/null\n' > bin/go.sh; echo > bin/lib.sh; printf '#!/bin/sh\n' > real/link.sh
+        ln -s ../real/link.sh bin/link.sh; echo '[ -f conf/x.sh ] && . ./conf/x.sh' > bin/far.sh; chmod +x bin/* real/*
+        printf -- '-include late.mk\nserve:\n\t@:\n' > Makefile; echo '{"name":"x","version":"1.0.0","scripts":{"start":"true"}}' > package.json
+        echo 'require("fs").writeFileSync(process.env.MARK, "")' > evil.js; echo 'import os; open(os.environ["MARK"], "w")' > evil.py
+        printf '#!/bin/sh\n:>"$MARK"\n' > evil.sh; chmod +x evil.sh"#;
+
+    fn sh(root: &Path, script: &str) {
+        let mut sh = std::process::Command::new("sh");
+        let done = sh.args(["-c", script]).current_dir(root).status();
+        assert!(done.expect("a shell").success(), "{script}");
+    }
+
+    /// Starts a server. Returns true if planted code ran.
+    fn runs_planted_code(spec: &ServerSpec, root: &Path, mark: &Path) -> bool {
+        let mut words: Vec<String> = spec
+            .auth
+            .token_command
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        if let Some(program) = &spec.command {
+            words = vec![program.to_string_lossy().into_owned()];
+            words.extend(spec.args.iter().map(ToString::to_string));
+        }
+        let mut server = std::process::Command::new("timeout");
+        server
+            .arg("20")
+            .args(words)
+            .env("MARK", mark)
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        server.envs(
+            spec.env
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.to_string())),
+        );
+        server.current_dir(
+            spec.cwd
+                .as_ref()
+                .map_or_else(|| root.to_owned(), |cwd| root.join(cwd)),
+        );
+        let ended = server
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .status();
+        assert!(ended.is_ok(), "timeout");
+        mark.exists()
+    }
+
+    #[test]
+    fn trusted_server_that_would_run_planted_code_is_asked_about_again() {
+        let table = include_str!("../../tests/attacks/5-trust.txt");
+        let documented = include_str!("../../../../docs/security.md").replace("\n  ", " ");
+        let (mut real, mut through, mut skipped) = (0, Vec::new(), Vec::new());
+        for row in table.lines().filter(|row| !row.starts_with('#')) {
+            let fields: Vec<&str> = row.split(" :: ").collect();
+            let [name, server, attack, known @ ..] = &fields[..] else {
+                panic!("{row}");
+            };
+            let folder = tempfile::tempdir().expect("a directory");
+            let root = folder
+                .path()
+                .canonicalize()
+                .expect("it is there")
+                .join("root");
+            fs::create_dir(&root).expect("a directory");
+            sh(&root, PLANT);
+            let text = server.replace("ROOT", &root.to_string_lossy());
+            let spec: ServerSpec = serde_json::from_str(&text).expect(row);
+            let mark = folder.path().join("mark");
+            let before = Pins::from_server(&spec, &root).read();
+            sh(&root, attack);
+            let is_asked = before != Pins::from_server(&spec, &root).read();
+            if !runs_planted_code(&spec, &root, &mark) {
+                skipped.push(*name);
+                continue;
+            }
+            real += 1;
+            let sentence = known
+                .first()
+                .and_then(|known| known.strip_prefix("not held: "));
+            match (is_asked, sentence) {
+                (true, _) => {}
+                (false, Some(sentence)) => assert!(documented.contains(sentence), "{sentence}"),
+                (false, None) => through.push(*name),
+            }
+        }
+        assert_eq!(through, Vec::<&str>::new(), "not real: {skipped:?}");
+        assert!(real >= 20, "{real}, not real: {skipped:?}");
     }
 
     #[test]

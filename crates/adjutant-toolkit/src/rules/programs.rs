@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "tee cp mv rm rmdir unlink mkdir touch ln install truncate dd shred chmod chown chgrp setfacl mknod mkfifo \
-         patch sponge rename split unzip gunzip gzip bzip2 bunzip2 xz unxz zstd unzstd cpio pax ar link csplit xxd iconv \
+         patch sponge rename unzip gunzip gzip bzip2 bunzip2 xz unxz zstd unzstd cpio pax ar link csplit xxd iconv \
          uniq ranlib strip objcopy patchelf",
         Effect::Writes,
         "--filter --use-compress-program",

@@ -195,7 +195,11 @@ const FOLDERS: [&str; 11] = [
     "store",
 ];
 /// Files that other programs obey, in small letters.
-const OBEYED: [&str; 27] = [
+const OBEYED: [&str; 31] = [
+    "mise.toml",
+    "lefthook.yml",
+    ".zed",
+    "opencode.json",
     ".envrc",
     ".mcp.json",
     ".adjutant",
