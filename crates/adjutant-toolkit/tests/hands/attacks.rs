@@ -126,7 +126,7 @@ pub(super) fn run_all(
     (through.into_inner().expect("no panic"), real.into_inner())
 }
 
-/// Counts the attacks in the tables of each class: git and protected names, the sandbox, system calls, approvals, trust, rules, limits,
+/// Counts the attacks in the tables of each class: git and protected names, the sandbox, system calls, approvals, trust, rules, processes,
 /// secrets, and the network of this program.
 #[test]
 fn every_class_has_enough_attacks() {
@@ -151,6 +151,7 @@ fn every_class_has_enough_attacks() {
             "../../../adjutant-runtime/tests/attacks/5-trust.txt"
         )),
         count(include_str!("../attacks/6-rules.txt")),
+        count(include_str!("../attacks/7-processes.txt")),
         count(include_str!("../attacks/8-secrets.txt")),
         count(include_str!("../attacks/9-fetch.txt")),
     ];
@@ -471,6 +472,40 @@ fn calls_of_the_system_have_no_effect_outside() {
             .then(|| "it had its effect".to_owned())
     };
     let rows = rows(include_str!("../attacks/3-calls.txt"));
+    let (through, real) = run_all(&rows, attack);
+    tell(format_args!("{real} of {} attacks are real", rows.len()));
+    assert_eq!(through, Vec::<String>::new());
+    assert!(real >= LEAST, "{real}");
+}
+
+/// Runs a script by bash alone. Returns true if a process stays.
+fn stays_without_a_tool(scene: &super::escapes::Scene, script: &str) -> bool {
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &scene.script(script)])
+        .current_dir(scene.place.path().join("root"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // A script may kill its shell.
+    let _ = bash.status();
+    scene.leaves_a_trace()
+}
+
+#[test]
+fn no_process_stays_when_its_call_has_ended() {
+    let first = std::process::id().wrapping_mul(1_000).wrapping_add(500);
+    let next = AtomicUsize::new(0);
+    let attack = |row: &Row<'_>, sandbox: Sandbox| {
+        let number = u32::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap_or_default();
+        let scene = super::escapes::Scene::new(first.wrapping_add(number));
+        let is_through = match sandbox.holds() {
+            true => scene.attack(sandbox, row.scripts[0]),
+            // Even without a sandbox the tool ends the processes of a call.
+            false => stays_without_a_tool(&scene, row.scripts[0]),
+        };
+        is_through.then(|| "it stays".to_owned())
+    };
+    let rows = rows(include_str!("../attacks/7-processes.txt"));
     let (through, real) = run_all(&rows, attack);
     tell(format_args!("{real} of {} attacks are real", rows.len()));
     assert_eq!(through, Vec::<String>::new());

@@ -22,7 +22,7 @@ use super::{rows::ROWS, said, tell};
 
 /// A root beside what must not be reached, with a process and listeners outside.
 pub(super) struct Scene {
-    place: TempDir,
+    pub(super) place: TempDir,
     victim: Child,
     id: u32,
     port: u16,
@@ -85,14 +85,14 @@ impl Scene {
             json!({ "command": script, "timeout_secs": 20 }),
         );
         // The filter kills a process that calls by another interface.
-        let has_ended = said.contains("[exit code ") || said.contains("[ended by signal 31]");
+        let has_ended = said.contains("[exit code ") || said.contains("[ended by signal ");
         assert!(has_ended, "{script}: {said}");
         let state = fs::read_to_string(format!("/proc/{}/stat", self.victim.id()));
         let has_ended = state.is_ok_and(|state| state.contains(") Z "));
         said.contains("ESCAPED") || self.leaves_a_trace() || has_ended
     }
 
-    fn script(&self, script: &str) -> String {
+    pub(super) fn script(&self, script: &str) -> String {
         let out = self.place.path().join("outside");
         let script = script.replace("{out}", out.to_str().expect("a plain name"));
         let script = script
@@ -116,7 +116,7 @@ impl Scene {
         }
     }
 
-    fn leaves_a_trace(&self) -> bool {
+    pub(super) fn leaves_a_trace(&self) -> bool {
         let files = ["/tmp/adj-", "/dev/shm/adj-", "/var/tmp/adj-"]
             .map(|path| PathBuf::from(format!("{path}{}", self.id)));
         let is_left = files.iter().any(|path| fs::remove_file(path).is_ok());
