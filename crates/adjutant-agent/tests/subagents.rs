@@ -333,7 +333,7 @@ async fn child_runs_on_the_same_thread_when_it_is_prompted_twice() {
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(
         results(&result),
-        ["the child \"a\" is at work already; Two."]
+        ["the child \"a\" is already active; Two."]
     );
     assert_eq!(
         seen.requests()

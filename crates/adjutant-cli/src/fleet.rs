@@ -198,7 +198,7 @@ async fn shown(due: &dyn DueWork) -> Result<Vec<LogInfo>, Problem> {
 
 async fn post(args: &PostDue) -> Result<Exit, Problem> {
     if args.text.trim().is_empty() {
-        return Err(Problem::new(Exit::Usage, "nothing is said"));
+        return Err(Problem::new(Exit::Usage, "the message is empty"));
     }
     let log = check_name(&args.name).map_err(|error| of_runtime(&error))?;
     let store = Store::open(&args.at).await?;

@@ -51,8 +51,9 @@ pub(crate) fn read(
         .collect();
     let prompt = parts.join("\n\n");
     if prompt.trim().is_empty() {
-        return Err(Problem::new(Exit::Usage, "the prompt is empty")
-            .hint("say what the agent should answer"));
+        return Err(
+            Problem::new(Exit::Usage, "the prompt is empty").hint("give the agent a prompt")
+        );
     }
     if prompt.len() as u64 > MAX_PROMPT {
         return Err(too_long("the prompt"));

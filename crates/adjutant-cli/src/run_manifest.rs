@@ -330,7 +330,7 @@ fn missing(name: &str, files: &AgentFiles) -> Problem {
             Exit::Usage,
             format!("nobody trusts the agent of this name: {name}"),
         );
-        return problem.hint("read its file in .adjutant/agents, then say --trust");
+        return problem.hint("read its file in .adjutant/agents, then add --trust");
     }
     let problem = Problem::new(Exit::Usage, format!("no agent has this name: {name}"));
     named(

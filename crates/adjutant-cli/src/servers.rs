@@ -252,7 +252,8 @@ impl Servers {
         }
         match self.all.iter().find(|it| *it.name == *name) {
             Some(FoundServer { why: Some(why), .. }) if why == "untrusted" => {
-                let problem = Problem::new(Exit::Usage, format!("nobody trusts the server {name}"));
+                let problem =
+                    Problem::new(Exit::Usage, format!("the server {name} is not trusted"));
                 Err(problem.hint(format!(
                     "`adjutant trust {FILE_NAME}` lists what it wants; --trust uses it this time"
                 )))

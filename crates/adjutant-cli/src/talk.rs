@@ -421,7 +421,7 @@ pub(crate) fn must_be_free(info: &LogInfo) -> Result<(), Problem> {
             Exit::Usage,
             format!("another process works in the session: {}", info.log),
         );
-        return Err(problem.hint(format!("`adjutant sessions stop {name}` asks it to end")));
+        return Err(problem.hint(format!("`adjutant sessions stop {name}` requests its end")));
     }
     if named::directory(info)?.is_none() {
         let problem = Problem::new(

@@ -28,7 +28,7 @@ pub(crate) fn of_session(error: &JournalError, name: &str) -> Problem {
         return of_journal(error);
     }
     let hint = format!(
-        "`adjutant sessions stop {}` asks it to end; runs may --take-over",
+        "`adjutant sessions stop {}` requests its end; runs may --take-over",
         plain::word(name)
     );
     // The cause contains the owner, and the remaining time.

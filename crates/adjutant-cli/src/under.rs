@@ -81,7 +81,7 @@ pub(crate) async fn thread(store: &Store, name: &str, agent: &str) -> Result<Thr
                 .collect();
             Err(match threads.is_empty() {
                 true => problem,
-                false => problem.hint(format!("at work are {}", threads.join(", "))),
+                false => problem.hint(format!("active threads: {}", threads.join(", "))),
             })
         }
     }

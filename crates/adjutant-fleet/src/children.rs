@@ -65,7 +65,7 @@ impl Placement for FleetPlacement {
 
     async fn stop(&self, child: &LogId) -> Result<(), ToolError> {
         let failed = |error| {
-            ToolError::failed("the agent on another worker could not be asked to stop")
+            ToolError::failed("the stop request could not be sent to the agent on another worker")
                 .with_source(error)
         };
         stop(&*self.journal, child).await.map_err(failed)

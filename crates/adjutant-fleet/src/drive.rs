@@ -120,7 +120,7 @@ async fn work(
             .any(|posted| matches!(posted.post, Post::Message { .. }))
         {
             // There is a run to continue, but no request to do so.
-            return Err(Error::Prompt("nothing was said"));
+            return Err(Error::Prompt("there is no message"));
         }
         as_told(agent.run(Continue)).await
     } else if children::report(journal, log).await?.is_some() {

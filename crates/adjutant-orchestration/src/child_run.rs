@@ -91,7 +91,7 @@ impl AgentEnd {
                 let text = match result.text() {
                     said if ended.state == TaskState::Completed => said,
                     said if said.is_empty() => ended.text,
-                    said => format!("{}; it had said: {said}", ended.text),
+                    said => format!("{}; its last reply: {said}", ended.text),
                 };
                 Self { text, ..ended }
             }

@@ -320,7 +320,9 @@ impl Restore {
         if is_back {
             Ok(())
         } else {
-            Err(io::Error::other("somebody else changed it meanwhile"))
+            Err(io::Error::other(
+                "it was changed by another program meanwhile",
+            ))
         }
     }
 }

@@ -85,10 +85,10 @@ fn answer(result: &RunResult) -> Result<CallResult, ToolError> {
         Outcome::Paused { .. } => "the agent waits for the outside".to_owned(),
     };
     let text = result.text();
-    let said = if text.is_empty() {
+    let reply = if text.is_empty() {
         String::new()
     } else {
-        format!("; it had said: {text}")
+        format!("; its last reply: {text}")
     };
-    Err(ToolError::failed(format!("{ended}{said}")))
+    Err(ToolError::failed(format!("{ended}{reply}")))
 }

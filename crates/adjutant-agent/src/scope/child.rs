@@ -123,7 +123,7 @@ impl Child {
             .transpose()
             .map_err(|limit| over(&limit))?;
         let claim = Arc::clone(&core.session).claim().map_err(|_| {
-            ToolError::failed(format!("the child {:?} is at work already", core.key))
+            ToolError::failed(format!("the child {:?} is already active", core.key))
         })?;
         let (mailbox, inbox) = (Arc::new(Mailbox::default()), Arc::new(Inbox::default()));
         let (heard, ended) = oneshot::channel();

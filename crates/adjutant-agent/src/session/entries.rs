@@ -68,7 +68,9 @@ impl Core {
         match self.run.waiting().tail() {
             Tail::Open => None,
             Tail::Nothing | Tail::Answer if start.session.queues().is_filled() => None,
-            Tail::Nothing => Some(Error::Prompt("there is none, and nothing was said before")),
+            Tail::Nothing => Some(Error::Prompt(
+                "there is none, and there is no earlier message",
+            )),
             Tail::Answer => Some(Error::Prompt(
                 "there is none, and a run cannot continue from an answer",
             )),

@@ -26,7 +26,7 @@ fn check_prompt(error: &Error, text: &str) {
 async fn continue_fails_when_the_transcript_is_empty() {
     let (model, agent) = agent([says("Well.")]);
     let error = agent.run(Continue).await.expect_err("nothing was said");
-    check_prompt(&error, "there is none, and nothing was said before");
+    check_prompt(&error, "there is none, and there is no earlier message");
     assert_eq!(model.requests().len(), 0);
     agent.queue().follow_up("waits").expect("there is room");
     agent

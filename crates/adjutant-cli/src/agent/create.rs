@@ -132,7 +132,7 @@ pub(crate) async fn make(
             Exit::Usage,
             "what the agent wants changed while it was asked about: it is not trusted",
         );
-        return Err(problem.hint("its start asks for its new permissions"));
+        return Err(problem.hint("its start requests its new permissions"));
     }
     consent.keep(&Wants::of_agent(&instance.workspace()).map_err(|error| of_runtime(&error))?)?;
     Ok(instance)

@@ -45,7 +45,7 @@ pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
     ];
     if let Some((option, _)) = shown.into_iter().chain(set).find(|(_, is_said)| *is_said) {
         let problem = Problem::new(Exit::Usage, format!("{option} is not for editors"));
-        return Err(problem.hint("the editor says what is worked on, and shows all of it"));
+        return Err(problem.hint("the editor sends the prompts, and displays everything"));
     }
     work(async {
         let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
@@ -75,7 +75,9 @@ pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
                 served
             }
         };
-        let failed = |error| Problem::new(Exit::Failed, "the editor cannot be heard").cause(&error);
+        let failed = |error| {
+            Problem::new(Exit::Failed, "the editor's messages cannot be read").cause(&error)
+        };
         served.map(|()| Exit::Finished).map_err(failed)
     })
 }

@@ -39,7 +39,7 @@ pub(crate) async fn stop(args: &Stop) -> Result<Exit, Problem> {
 /// Sends a message to the active run of a session, and waits for an answer if requested.
 pub(crate) async fn tell(args: &Tell) -> Result<Exit, Problem> {
     if args.text.trim().is_empty() {
-        return Err(Problem::new(Exit::Usage, "nothing is said"));
+        return Err(Problem::new(Exit::Usage, "the message is empty"));
     }
     let message = UserMessage {
         origin: Origin::Steering,

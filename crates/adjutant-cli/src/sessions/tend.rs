@@ -51,12 +51,12 @@ pub(crate) async fn verify(args: &Verify) -> Result<Exit, Problem> {
 
 /// Verifies a session, and prints the result; later sessions are verified even if this one is damaged.
 async fn check(sessions: &Sessions, name: &str) -> Result<Exit, Problem> {
-    let shown = plain::line(name);
+    let text = plain::line(name);
     match sessions.verify(&id(name)).await {
         Ok(sound) => {
             let [records, bytes] = [sound.records, sound.bytes].map(grouped);
             write(&format!(
-                "sound: {shown}, {records} records, {bytes} bytes, {}\n",
+                "sound: {text}, {records} records, {bytes} bytes, {}\n",
                 sound.link
             ))?;
             Ok(Exit::Finished)
@@ -70,7 +70,7 @@ async fn check(sessions: &Sessions, name: &str) -> Result<Exit, Problem> {
                 "cannot be checked"
             };
             let problem =
-                Problem::new(Exit::Failed, format!("the session {what}: {shown}")).cause_of(&error);
+                Problem::new(Exit::Failed, format!("the session {what}: {text}")).cause_of(&error);
             Ok(problem.report())
         }
     }
@@ -113,7 +113,7 @@ fn consents(lines: &str) -> Result<bool, Problem> {
             Exit::Usage,
             "sessions are deleted only when someone says yes",
         );
-        return Err(problem.hint("--yes says so"));
+        return Err(problem.hint("--yes confirms it"));
     }
     consent::answered(&format!("{lines}Delete for ever? [y/N] "))
 }

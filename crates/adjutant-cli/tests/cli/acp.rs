@@ -376,7 +376,7 @@ fn tools_use_what_the_editor_lends_under_the_rules_of_the_session() {
 
 #[test]
 fn option_is_refused_when_the_editor_decides_it() {
-    let hint = "hint: the editor says what is worked on, and shows all of it\n";
+    let hint = "hint: the editor sends the prompts, and displays everything\n";
     seen(adjutant(&["acp", "--json"])).check(
         2,
         "",

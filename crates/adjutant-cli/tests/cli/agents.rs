@@ -192,7 +192,7 @@ fn agents_of_a_project_are_not_used_when_nobody_trusts_them() {
         "{seen:#?}"
     );
     let error = "error: nobody trusts the agent of this name: scout\n\
-                 hint: read its file in .adjutant/agents, then say --trust\n";
+                 hint: read its file in .adjutant/agents, then add --trust\n";
     run(&desk, &server, &["--agent", "scout"]).check(2, "", error);
 }
 
@@ -741,7 +741,7 @@ fn agents_of_a_session_are_listed_and_spoken_to_while_they_work() {
         .check(
             2,
             "",
-            "error: no agent of this name is at work: nobody\nhint: at work are main/c1_0_0/0\n",
+            "error: no agent of this name is at work: nobody\nhint: active threads: main/c1_0_0/0\n",
         );
     desk.see(&["sessions", "tell", "s", "Hurry.", "--to", "scout-read-1"])
         .check(0, "", "whoever works in the session hears it\n");

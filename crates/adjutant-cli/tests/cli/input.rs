@@ -73,7 +73,7 @@ fn prompt_is_joined_when_it_has_several_parts() {
 
 #[test]
 fn prompt_is_refused_when_nothing_can_be_read() {
-    let empty = "error: the prompt is empty\nhint: say what the agent should answer\n";
+    let empty = "error: the prompt is empty\nhint: give the agent a prompt\n";
     let model = ["--model", "offline/planner"];
     seen(adjutant(&["run", model[0], model[1]])).check(2, "", empty);
     seen(adjutant(&["run", " \n", model[0], model[1]])).check(2, "", empty);

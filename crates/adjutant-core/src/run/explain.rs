@@ -245,7 +245,7 @@ impl fmt::Display for ResumeAction {
             } => {
                 write!(f, "turn {turn}: the model is asked, attempt {attempt}")?;
                 if *heard {
-                    f.write_str("; what it had said before is void")
+                    f.write_str("; its earlier output is void")
                 } else {
                     Ok(())
                 }

@@ -501,6 +501,6 @@ fn why(over: &Over) -> String {
     if over.text.is_empty() {
         failure.to_owned()
     } else {
-        format!("{failure}; it had said: {}", over.text)
+        format!("{failure}; its last reply: {}", over.text)
     }
 }

@@ -72,7 +72,7 @@ impl TaskReport {
                 let said = if said.is_empty() {
                     said
                 } else {
-                    format!("; it had said last: {said}")
+                    format!("; its last reply: {said}")
                 };
                 let summary =
                     format!("the agent reached its limit of {limit} before it was done{said}");

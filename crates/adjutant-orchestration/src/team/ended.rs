@@ -190,7 +190,7 @@ impl MemberEnd {
         };
         let said = |result: &RunResult| match result.text() {
             text if text.is_empty() => String::new(),
-            text => format!("; it had said: {text}"),
+            text => format!("; its last reply: {text}"),
         };
         match (ended, late) {
             (Ok(result), _) if result.is_finished() => {

@@ -205,7 +205,7 @@ impl Roster {
             let lead = Arc::from(LEAD);
             let all = state.active().map(|(name, _)| name).chain([&lead]);
             let others: Vec<Arc<str>> = all.filter(|name| ***name != *from).cloned().collect();
-            let nobody = || Error::new(ErrorKind::Missing, "nobody else is at work in the team");
+            let nobody = || Error::new(ErrorKind::Missing, "no other member of the team is active");
             return if others.is_empty() {
                 Err(nobody())
             } else {

@@ -194,7 +194,11 @@ async fn wait(
     cx: CallContext,
 ) -> Result<CallResult, ToolError> {
     if wait.from.as_ref().is_some_and(|from| *from == who) {
-        return Err(Error::new(ErrorKind::Invalid, "nobody sends themselves a message").into());
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            "an agent cannot send a message to itself",
+        )
+        .into());
     }
     let time = Duration::from_secs(wait.timeout_s).min(MAX_WAIT);
     Ok(

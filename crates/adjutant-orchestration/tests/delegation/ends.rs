@@ -130,7 +130,7 @@ async fn failed_completion_is_made_when_the_agent_runs_out_of_turns() {
     .await;
     assert_eq!(
         report["result"],
-        format!("{summary}; it had said last: So far.")
+        format!("{summary}; its last reply: So far.")
     );
 }
 

@@ -153,10 +153,10 @@ async fn validation_says_what_is_wrong() {
             "nobody in the team is called \"x\"; hint: there are lead",
             "nobody in the team is called \"x\"; hint: there are lead",
             "a message to oneself goes nowhere",
-            "nobody else is at work in the team",
+            "no other member of the team is active",
             "`content` is blank: say something",
             "nobody in the team is called \"x\"; hint: there are lead",
-            "nobody sends themselves a message",
+            "an agent cannot send a message to itself",
         ]
     );
 }

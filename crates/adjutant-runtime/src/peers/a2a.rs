@@ -453,23 +453,29 @@ fn ended(name: &str, task: &Task) -> Option<CallEnd> {
         .as_ref()
         .map(|message| text(message.parts.iter()))
         .unwrap_or_default();
-    let said = text(task.artifacts.iter().flat_map(|artifact| &artifact.parts));
+    let output = text(task.artifacts.iter().flat_map(|artifact| &artifact.parts));
     let failed = |what: &str| {
-        let said = if said.is_empty() {
+        let output = if output.is_empty() {
             String::new()
         } else {
-            format!(" It said: {said}")
+            format!(" Its output: {output}")
         };
         let why = if why.is_empty() {
             String::new()
         } else {
             format!(": {why}")
         };
-        Some(Err(ToolError::failed(format!("{name} {what}{why}.{said}"))))
+        Some(Err(ToolError::failed(format!(
+            "{name} {what}{why}.{output}"
+        ))))
     };
     match task.status.state {
         // Some agents put their answer into the final status message.
-        TaskState::Completed => Some(Ok(CallResult::ok(if said.is_empty() { why } else { said }))),
+        TaskState::Completed => Some(Ok(CallResult::ok(if output.is_empty() {
+            why
+        } else {
+            output
+        }))),
         TaskState::Failed => failed("failed"),
         TaskState::Rejected => failed("does not do that"),
         TaskState::Canceled => failed("was cancelled"),

@@ -342,7 +342,7 @@ async fn insist(
             },
             Err(error) if is_new => {
                 let message = format!(
-                    "{} cannot be reached, and was not asked: {}",
+                    "{} cannot be reached, and was not called: {}",
                     peer.name,
                     error.message()
                 );
@@ -417,7 +417,7 @@ impl Told {
         let said = if reply.text.is_empty() {
             String::new()
         } else {
-            format!(" It said: {}", reply.text)
+            format!(" Its output: {}", reply.text)
         };
         let (text, is_error) = match &reply.result.outcome {
             Outcome::Finished { .. } => (reply.text.clone(), false),

@@ -58,7 +58,7 @@ impl Remote {
         } else {
             given.join(CARD)
         };
-        let wrong = |why: String| ToolError::failed(format!("{name} was not asked: {why}"));
+        let wrong = |why: String| ToolError::failed(format!("{name} was not called: {why}"));
         let asked = remote
             .http
             .get(at.map_err(|error| wrong(error.to_string()))?)
@@ -116,7 +116,7 @@ impl Remote {
 
     /// Creates an agent for an endpoint.
     pub(super) fn at(name: &str, url: &str, token: Option<&str>) -> Result<Self, ToolError> {
-        let wrong = |why: String| ToolError::failed(format!("{name} cannot be asked: {why}"));
+        let wrong = |why: String| ToolError::failed(format!("{name} cannot be called: {why}"));
         let endpoint = Url::parse(url).map_err(|error| wrong(error.to_string()))?;
         let http = reach::builder()
             .and_then(|it| reach::direct(it, &endpoint).build().map_err(Cause::from));
@@ -153,7 +153,7 @@ impl Remote {
             Ok(answer) => answer,
             Err(error) if error.is_connect() => {
                 return Err(Lost::Unsent(ToolError::failed(format!(
-                    "{name} was not asked: {}",
+                    "{name} was not called: {}",
                     cause(error)
                 ))));
             }

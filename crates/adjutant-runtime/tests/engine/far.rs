@@ -261,7 +261,7 @@ type Row = (&'static str, Does, &'static str);
 /// A server that is not asked.
 fn cards() -> Vec<Row> {
     let older = json!([{"url": "/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}]);
-    let none = "Failed: far was not asked: it speaks no A2A 1.0 over JSON-RPC";
+    let none = "Failed: far was not called: it speaks no A2A 1.0 over JSON-RPC";
     vec![
         (
             "a card that says nothing",
@@ -278,19 +278,19 @@ fn cards() -> Vec<Row> {
         (
             "silence at the card",
             always("card", || Hold),
-            "Failed: far was not asked: its card: operation timed out",
+            "Failed: far was not called: its card: operation timed out",
         ),
         (
             "a card without end",
             always("card", || Flood(OK)),
-            "Failed: far was not asked: its card: it has more than 16777216 bytes",
+            "Failed: far was not called: its card: it has more than 16777216 bytes",
         ),
         (
             "a card that is a page",
             always("card", || {
                 Raw(format!("{OK}connection: close\r\n\r\n<html>"))
             }),
-            "Failed: far was not asked: its card: no JSON: expected value at line 1 column 1",
+            "Failed: far was not called: its card: no JSON: expected value at line 1 column 1",
         ),
         (
             "a card elsewhere",
@@ -300,12 +300,12 @@ fn cards() -> Vec<Row> {
                         .into(),
                 )
             }),
-            "Failed: far was not asked: its card: status 302 Found",
+            "Failed: far was not called: its card: status 302 Found",
         ),
         (
             "a card that leads into a network",
             always("card", || Say(200, card("http://169.254.169.254/latest"))),
-            "Failed: far was not asked: its card names another host, \"169.254.169.254\"",
+            "Failed: far was not called: its card names another host, \"169.254.169.254\"",
         ),
     ]
 }

@@ -347,7 +347,7 @@ async fn peer_that_does_not_run_is_not_asked() {
         let alice = started(&*backend, agent("alice", peer("bob"), json!({}))).await;
         has(
             &prompt(&alice, "ask bob hello").await,
-            "bob cannot be reached, and was not asked: there is no agent bob in ",
+            "bob cannot be reached, and was not called: there is no agent bob in ",
         );
         backend
             .create(Uuid::new_v4(), agent("bob", peer("alice"), json!({})))
@@ -355,7 +355,7 @@ async fn peer_that_does_not_run_is_not_asked() {
             .expect("it is created");
         has(
             &prompt(&alice, "ask bob hello").await,
-            "was not asked: the agent bob does not run; hint: adjutant agent start",
+            "was not called: the agent bob does not run; hint: adjutant agent start",
         );
         backend.destroy().await.expect("all goes");
     }

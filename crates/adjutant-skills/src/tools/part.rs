@@ -24,24 +24,27 @@ struct TextExcerpt {
 
 /// Shows a file of a skill from a line on.
 pub(super) fn read(skill: &Skill, path: &str, first: u64) -> Result<CallResult, ToolError> {
-    let asked = name::quoted(path);
+    let quoted_path = name::quoted(path);
     let (file, total) = skill
         .folder
         .file(path.trim())
-        .map_err(|refused| told(&refused, &asked))?;
-    let bytes = bytes(file, MAX_READ_BYTES)
-        .map_err(|error| ToolError::failed(format!("cannot read {asked}: {}", error.kind())))?;
+        .map_err(|refused| told(&refused, &quoted_path))?;
+    let bytes = bytes(file, MAX_READ_BYTES).map_err(|error| {
+        ToolError::failed(format!("cannot read {quoted_path}: {}", error.kind()))
+    })?;
     let is_whole = bytes.len() as u64 >= total;
     let text = text(&bytes, is_whole).ok_or_else(|| {
         ToolError::failed(format!(
-            "{asked} is a binary file of {}, not text",
+            "{quoted_path} is a binary file of {}, not text",
             size(total)
         ))
     })?;
     let first = first.max(1);
     let part = TextExcerpt::of(text, first);
     if part.lines == 0 && first > 1 {
-        return Err(ToolError::failed(format!("{asked} has no line {first}")));
+        return Err(ToolError::failed(format!(
+            "{quoted_path} has no line {first}"
+        )));
     }
     let (last, lines, is_cut) = (
         first + part.lines.saturating_sub(1),
@@ -65,7 +68,7 @@ pub(super) fn read(skill: &Skill, path: &str, first: u64) -> Result<CallResult, 
                 size(MAX_READ_BYTES)
             )
         }
-        None => format!("[end of {asked}, {}]", size(total)),
+        None => format!("[end of {quoted_path}, {}]", size(total)),
     };
     let details = json!({"file": path, "of": skill.name(), "first_line": first, "lines": lines, "cut": is_cut});
     Ok(CallResult {
@@ -132,19 +135,23 @@ fn floor(text: &str, most: usize) -> &str {
 }
 
 /// Returns the error for the model, with the requested path and without the location of the skill.
-fn told(refused: &Refused, asked: &str) -> ToolError {
+fn told(refused: &Refused, quoted_path: &str) -> ToolError {
     match refused {
-        Refused::Missing => ToolError::failed(format!("the skill has no file {asked}")),
+        Refused::Missing => ToolError::failed(format!("the skill has no file {quoted_path}")),
         Refused::Outside => {
             let message = format!(
-                "{asked} is not in the skill's folder; paths are relative to it and stay inside"
+                "{quoted_path} is not in the skill's folder; paths are relative to it and stay inside"
             );
             ToolError::new(ToolErrorKind::Denied, message)
         }
         Refused::NotAFile => ToolError::failed(format!(
-            "{asked} is not a regular file, so it is not opened"
+            "{quoted_path} is not a regular file, so it is not opened"
         )),
-        Refused::IsFolder => ToolError::failed(format!("{asked} is a folder; name a file in it")),
-        Refused::Io(error) => ToolError::failed(format!("cannot open {asked}: {}", error.kind())),
+        Refused::IsFolder => {
+            ToolError::failed(format!("{quoted_path} is a folder; name a file in it"))
+        }
+        Refused::Io(error) => {
+            ToolError::failed(format!("cannot open {quoted_path}: {}", error.kind()))
+        }
     }
 }

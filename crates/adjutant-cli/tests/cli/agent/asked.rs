@@ -37,7 +37,7 @@ fn prompt_is_refused_when_there_is_none() {
     let project = Project::new();
     let empty = [
         "error: the prompt is empty",
-        "hint: say what the agent should answer",
+        "hint: give the agent a prompt",
     ];
     project.refused(&["agent", "prompt", "ada", " "], 2, &empty);
 }

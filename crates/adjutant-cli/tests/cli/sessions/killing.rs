@@ -49,7 +49,7 @@ fn run_is_finished_when_it_is_resumed_after_a_kill() {
         kill(&desk, &server);
         let explained = desk.out(&["resume", "s", "--explain"]);
         assert!(
-            explained.contains("the model is asked, attempt 1; what it had said before is void"),
+            explained.contains("the model is asked, attempt 1; its earlier output is void"),
             "{explained}"
         );
         desk.ask(&server, &["resume", "s", "-q"])

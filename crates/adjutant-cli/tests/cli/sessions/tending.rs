@@ -252,7 +252,8 @@ fn show_goes_on_when_there_are_more_than_one_page() {
 fn session_is_gone_when_it_was_deleted() {
     for desk in Desk::each() {
         make(&desk, &["one", "two", "three"]);
-        let asks = "error: sessions are deleted only when someone says yes\nhint: --yes says so\n";
+        let asks =
+            "error: sessions are deleted only when someone says yes\nhint: --yes confirms it\n";
         desk.see(&["sessions", "delete", "one"]).check(2, "", asks);
         let missing = "error: no session has this name: tow\nhint: the nearest are two\n";
         desk.see(&["sessions", "delete", "one", "tow", "--yes"])
