@@ -91,6 +91,11 @@ pub(super) const HIDDEN: &[&str] = &[
     ".conda/condarc",
     ".config/conda",
     ".mambarc",
+    "anaconda3/.condarc",
+    "miniconda3/.condarc",
+    "miniforge3/.condarc",
+    ".npm-global/etc/npmrc",
+    ".npm-packages/etc/npmrc",
     ".continuum",
     ".config/pnpm",
     ".yarnrc.yml",
@@ -257,9 +262,15 @@ pub(super) fn hidden(root: &Path) -> BTreeSet<PathBuf> {
     let holds_home = |path: &Path| home.as_ref().is_some_and(|home| home.starts_with(path));
     all.chain([root.join(AGENTS)])
         .filter(|path| path.is_absolute())
-        .filter_map(|path| path.canonicalize().ok())
+        .filter_map(real)
         .filter(|path| !holds_home(path) && is_storage(path))
         .collect()
+}
+
+/// Returns an existing path with links resolved. Most paths do not exist, and this is one call for each of them.
+fn real(path: PathBuf) -> Option<PathBuf> {
+    path.symlink_metadata().ok()?;
+    path.canonicalize().ok()
 }
 
 /// True for what can hold a credential; a device cannot.
@@ -279,8 +290,8 @@ pub(super) struct Opened<'a> {
 impl<'a> Opened<'a> {
     /// A hidden path that is named itself is open.
     pub(super) fn new(paths: impl Iterator<Item = &'a PathBuf>, hidden: BTreeSet<PathBuf>) -> Self {
-        let real = |path: &'a PathBuf| Some((path.as_path(), path.canonicalize().ok()?));
-        let paths: Vec<_> = paths.filter_map(real).collect();
+        let resolve = |path: &'a PathBuf| Some((path.as_path(), path.canonicalize().ok()?));
+        let paths: Vec<_> = paths.filter_map(resolve).collect();
         let mut hidden = hidden;
         hidden.retain(|path| paths.iter().all(|(_, real)| real != path));
         let outer = hidden.clone();
@@ -334,7 +345,7 @@ pub(super) fn exposed<'a>(write: impl Iterator<Item = &'a PathBuf>) -> Option<Pa
     let write: Vec<PathBuf> = write.filter_map(|path| path.canonicalize().ok()).collect();
     let rows = HIDDEN.iter().chain(COPIED.iter().map(|(row, _)| row));
     rows.flat_map(|row| places(row))
-        .filter_map(|path| path.canonicalize().ok())
+        .filter_map(real)
         .filter(|hidden| write.iter().any(|path| hidden.starts_with(path)))
         .find(|hidden| !write.contains(hidden))
 }
