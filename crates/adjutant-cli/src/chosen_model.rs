@@ -102,6 +102,11 @@ impl ChosenModel {
         self.played.is_some()
     }
 
+    /// True if a cassette is replayed or recorded.
+    pub(crate) fn has_cassette(&self) -> bool {
+        self.is_played() || matches!(self.others, Others::Unrecorded)
+    }
+
     /// # Errors
     /// Returns `Usage` if no model was named, and there is no key and no server on this machine.
     pub(crate) fn must_be_chosen(&self) -> Result<(), Problem> {

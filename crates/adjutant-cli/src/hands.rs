@@ -44,6 +44,8 @@ pub(crate) struct Hands {
     pub(crate) servers: Servers,
     /// Notices about the rules, one line each.
     pub(crate) told: Vec<String>,
+    /// The directory, with links resolved.
+    pub(crate) root: PathBuf,
     /// The file with the rules that the user approved for this directory. It is in the user's state directory, so that
     /// no project can provide it.
     agreed: Option<PathBuf>,
@@ -96,7 +98,7 @@ impl Hands {
             ask,
         ];
         let agreed = rules_file(&place);
-        let rules = Rules::new(place).mode(mode).in_sandbox(sandbox.holds());
+        let rules = Rules::new(&place).mode(mode).in_sandbox(sandbox.holds());
         let told = servers.told.iter().chain(&settings.told).cloned().collect();
         let mut hands = Self {
             files,
@@ -106,6 +108,7 @@ impl Hands {
             sandbox,
             servers,
             told,
+            root: place,
             agreed,
         };
         if let Some(file) = hands.agreed.clone().filter(|file| file.is_file()) {

@@ -1,13 +1,17 @@
 //! A prepared run: its manifest in an engine, its session, and its deadline.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, env, fs, path::PathBuf, sync::Arc};
 
 use adjutant::{
     Agent, Cancel, Limits, Prompt, RunBuilder,
-    agent::{HookContext, MemoryJournal, RunNo, Verdict, points::UserMessage},
-    llm::{Content, FixedWorld, SystemWorld},
+    agent::{
+        HookContext, MemoryJournal, RunNo, Verdict,
+        points::UserMessage,
+        sections::{Section, SectionKind, section_fn},
+    },
+    llm::{Content, FixedWorld, SystemWorld, World},
     runtime::{Engine, Lead, Resolved, Store as Opened},
-    toolkit::Rules,
+    toolkit::{Rules, Shell},
     tools::{Ask, Toolbox},
 };
 use tokio::time::Instant;
@@ -22,7 +26,7 @@ use crate::{
     problem::Problem,
     run_manifest::RunManifest,
     store::{Store, StoredRun},
-    waits,
+    waits, when,
 };
 
 /// The text before the notes of an untrusted directory.
@@ -72,6 +76,8 @@ impl<'a> Job<'a> {
         if let (Some(board), Some(store)) = (&manifest.board, store) {
             store.board(&board.name)?;
         }
+        // A cassette is replayed in other directories, and on other days.
+        let has_cassette = model.has_cassette();
         let models = model.models_of(&mut manifest).await?;
         if let (Some(_), Some(store)) = (&manifest.memory, store) {
             model.must_learn()?;
@@ -139,6 +145,9 @@ impl<'a> Job<'a> {
         } else if how.take_over {
             agent = agent.take_over();
         }
+        if !has_cassette {
+            agent = agent.section(environment(hands.root.clone()));
+        }
         if !notes.text.is_empty() {
             agent = with_notes(agent, &notes.text);
         }
@@ -184,6 +193,29 @@ impl<'a> Job<'a> {
             _ => run,
         }
     }
+}
+
+/// The environment of the agent, rendered when a run starts. Later changes within a session, for example of the date, are appended
+/// to the conversation; the system prompt stays.
+fn environment(root: PathBuf) -> impl Section {
+    let after = SectionKind::AvailableAgents;
+    let kind = SectionKind::custom("environment", &after).unwrap_or(after);
+    let kernel = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+    let system = kernel("ostype").unwrap_or_else(|_| env::consts::OS.to_owned());
+    let release = kernel("osrelease").unwrap_or_default();
+    section_fn(kind, move |_| {
+        let day = when::minute(SystemWorld.now_ms());
+        let day = day.split(' ').next().unwrap_or_default();
+        let text = format!(
+            "Directory: {}\nSystem: {} {} ({})\nShell of commands: {}\nDate (UTC): {day}",
+            root.display(),
+            system.trim(),
+            release.trim(),
+            env::consts::ARCH,
+            Shell::interpreter(),
+        );
+        async move { Ok(Some(text)) }
+    })
 }
 
 /// Adds the notes of a directory to the first prompt of its session. As a user message they have limited authority,

@@ -267,10 +267,10 @@ impl Show {
             .unwrap_or_default();
         let (name, millis) = (plain::line(name) + &args, duration.as_millis());
         let told = if result.is_error() {
-            format!(
-                "✗ {name} {millis} ms: {}",
-                plain::line(&reason(&result.text()))
-            )
+            let text = result.text();
+            let hint = hint(&text).map_or_else(String::new, |hint| format!("; {hint}"));
+            let why = plain::line(&(reason(&text) + &hint));
+            format!("✗ {name} {millis} ms: {why}")
         } else {
             format!("✓ {name} {millis} ms")
         };
@@ -358,6 +358,13 @@ fn reason(text: &str) -> String {
         Some(next) => format!("{first} {next}"),
         None => first.to_owned(),
     }
+}
+
+/// Returns the hint of a note below the output of a command.
+fn hint(text: &str) -> Option<&str> {
+    let note = text.lines().next_back()?;
+    let note = note.strip_prefix('[')?.strip_suffix(']')?;
+    note.find("hint: ").map(|at| note.split_at(at).1)
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ mod mcp;
 mod models;
 mod offline;
 mod replay;
+#[cfg(target_os = "linux")]
+mod sandboxed;
 mod schema;
 mod secrets;
 mod sessions;
