@@ -29,7 +29,7 @@ pub(crate) use self::{
     mcp::{AddServer, ListServers, Login, Mcp, OfFile, OfServers, RemoveServer, Serve, TestServer},
     memory::{Forget, ListFacts, Memory, Search, Whose},
     run::{At, GivenAnswers, How, Resume, Run},
-    sandbox::{SandboxKind, network},
+    sandbox::{SandboxKind, limit, network},
     sessions::{
         Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show,
         Stop, Tell, Verify,

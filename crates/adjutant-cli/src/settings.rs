@@ -7,11 +7,11 @@ use std::{
 
 use adjutant::{
     skills::yaml::{self, Budget, Content, Node},
-    toolkit::{Network, Sandbox},
+    toolkit::{CommandLimits, Network, Sandbox},
 };
 
 use crate::{
-    args::{How, SandboxKind, network},
+    args::{How, SandboxKind, limit, network},
     exit::Exit,
     file, plain,
     problem::Problem,
@@ -20,7 +20,7 @@ use crate::{
 /// The settings of a directory.
 const PROJECT: &str = ".adjutant/settings.yaml";
 /// The fields of `sandbox`.
-const FIELDS: &str = "network, read, write and env";
+const FIELDS: &str = "network, read, write, env and limits";
 
 /// The permissions of commands beyond the directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub(crate) struct SandboxSettings {
     pub(crate) env: Vec<String>,
     /// Ports of commands that are opened on this machine; only the command line names them.
     pub(crate) publish: Vec<u16>,
+    /// Limits of each command as `NAME=VALUE`; earlier ones take precedence.
+    pub(crate) limits: Vec<String>,
     /// Warnings, one line each.
     pub(crate) told: Vec<String>,
 }
@@ -55,6 +57,8 @@ impl SandboxSettings {
             write: how.sandbox.allow_write.clone(),
             env: how.sandbox.env.clone(),
             publish: how.sandbox.publish.clone(),
+            // The last option counts.
+            limits: how.sandbox.limit.iter().rev().cloned().collect(),
             told: Vec::new(),
         };
         let user = folder().map(|folder| folder.join("settings.yaml"));
@@ -64,6 +68,7 @@ impl SandboxSettings {
             all.read.extend(own.read);
             all.write.extend(own.write);
             all.env.extend(own.env);
+            all.limits.extend(own.limits);
         }
         let file = root.join(PROJECT);
         if file.symlink_metadata().is_ok_and(|found| found.is_file()) {
@@ -73,9 +78,10 @@ impl SandboxSettings {
                 all.read.extend(theirs.read);
                 all.write.extend(theirs.write);
                 all.env.extend(theirs.env);
+                all.limits.extend(theirs.limits);
             } else {
-                let widens =
-                    !(theirs.read.is_empty() && theirs.write.is_empty() && theirs.env.is_empty());
+                let widens = !(theirs.read.is_empty() && theirs.write.is_empty())
+                    || !(theirs.env.is_empty() && theirs.limits.is_empty());
                 match theirs.network {
                     Some(Network::None) => all.network = Some(Network::None),
                     None if !widens => {}
@@ -107,6 +113,12 @@ impl SandboxSettings {
         let sandbox = self.kind.sandbox(self.network());
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let sandbox = self.read.iter().map(real).fold(sandbox, Sandbox::read);
+        let mut limits = CommandLimits::default();
+        for limit in self.limits.iter().rev() {
+            // It was checked when it was read.
+            let _ = limits.set(limit);
+        }
+        let sandbox = sandbox.limits(limits);
         self.write.iter().map(real).fold(sandbox, Sandbox::write)
     }
 }
@@ -157,6 +169,12 @@ fn parse(text: &str, folder: &Path) -> Result<SandboxSettings, String> {
                 "read" => settings.read = list(value, key)?.into_iter().map(path).collect(),
                 "write" => settings.write = list(value, key)?.into_iter().map(path).collect(),
                 "env" => settings.env = list(value, key)?,
+                "limits" => {
+                    for (name, value) in fields(value, "`limits`")? {
+                        let value = list(value, name)?.join(",");
+                        settings.limits.push(limit(&format!("{name}={value}"))?);
+                    }
+                }
                 _ => {
                     return Err(format!(
                         "`sandbox` has no field `{key}`; hint: there are {FIELDS}"
@@ -206,13 +224,14 @@ mod tests {
     #[test]
     fn settings_are_read_or_refused_with_the_field() {
         let found = parse(
-            "sandbox:\n  network: none\n  read: [a, /b]\n  env: TOKEN\n",
+            "sandbox:\n  network: none\n  read: [a, /b]\n  env: TOKEN\n  limits: {memory: 8G, cpu: none}\n",
             Path::new("/home/x"),
         );
         let expect = SandboxSettings {
             network: Some(Network::None),
             read: vec!["/home/x/a".into(), "/b".into()],
             env: vec!["TOKEN".to_owned()],
+            limits: vec!["memory=8G".to_owned(), "cpu=none".to_owned()],
             ..SandboxSettings::default()
         };
         assert_eq!(found, Ok(expect));
@@ -227,6 +246,12 @@ mod tests {
             ("sandbox: {netwrk: all}", "no field `netwrk`"),
             ("sandbox: {network: {a: b}}", "`network` is neither"),
             ("sandbox: {network: [all, a.example]}", "stand alone"),
+            ("sandbox: {limits: [a]}", "`limits` is no mapping"),
+            ("sandbox: {limits: {swap: 1G}}", "no limit \"swap\""),
+            (
+                "sandbox: {limits: {memory: many}}",
+                "not a value of the limit",
+            ),
             ("sandbox: {read: [[a]]}", "`read` is neither"),
             ("sandbox: {read: ", ""),
         ] {

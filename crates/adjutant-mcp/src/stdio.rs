@@ -150,10 +150,8 @@ pub(crate) async fn start(
             Ok(CommandEnd::Exited(status)) => {
                 let _ = told.ended.set(format!("the program ended: {status}"));
             }
-            Ok(CommandEnd::Flooded) => {
-                let _ = told
-                    .ended
-                    .set("the program had too many processes".to_owned());
+            Ok(CommandEnd::Limited(limit)) => {
+                let _ = told.ended.set(format!("the program was killed: {limit}"));
             }
             Ok(_) => {}
             Err(error) => {

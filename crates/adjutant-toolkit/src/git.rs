@@ -123,9 +123,10 @@ impl Git {
                 "git took longer than 30 s and was killed",
             )),
             CommandEnd::Stopped => Err(ToolError::new(ToolErrorKind::Cancelled, "git was stopped")),
-            CommandEnd::Flooded | CommandEnd::Lost => {
-                Err(ToolError::failed("it is not known how git ended"))
+            CommandEnd::Limited(limit) => {
+                Err(ToolError::failed(format!("git was killed: {limit}")))
             }
+            CommandEnd::Lost => Err(ToolError::failed("it is not known how git ended")),
         }
     }
 

@@ -43,9 +43,12 @@ pub use public::is_public;
 pub use rules::{AccessMode, Decision, Lasting, Rule, Rules, Ruling};
 #[cfg(all(feature = "shell", unix))]
 #[doc(hidden)]
+pub use sandbox::ReachedLimit;
+#[cfg(all(feature = "shell", unix))]
+#[doc(hidden)]
 pub use sandbox::job::{Access, CommandEnd, CommandInput, CommandJob, CommandPipes, OutputPipe};
 #[cfg(all(feature = "shell", unix))]
-pub use sandbox::{Hosts, Network, Report, Sandbox, sandbox_helper};
+pub use sandbox::{CommandLimits, Hosts, Network, Report, Sandbox, sandbox_helper};
 #[cfg(all(feature = "shell", unix))]
 pub use shell::Shell;
 pub use undo::{ForkedFiles, Undo};

@@ -26,6 +26,7 @@ pub(crate) mod job;
 mod landlock;
 #[cfg_attr(not(target_os = "linux"), path = "sandbox/elsewhere.rs")]
 pub(crate) mod launch;
+pub(crate) mod limits;
 #[cfg(target_os = "linux")]
 mod places;
 #[cfg(target_os = "linux")]
@@ -45,6 +46,8 @@ mod syscalls;
 #[cfg(target_os = "linux")]
 mod tree;
 #[cfg(target_os = "linux")]
+mod usage;
+#[cfg(target_os = "linux")]
 mod watcher;
 
 use std::{
@@ -62,6 +65,7 @@ use job::{CommandEnd, CommandJob, Sink};
 use launch::Running;
 #[cfg(not(target_os = "linux"))]
 pub use launch::sandbox_helper;
+pub use limits::{CommandLimits, ReachedLimit};
 pub use report::Report;
 
 /// The cure that a tool names when nothing can hold its commands.
@@ -80,6 +84,7 @@ pub struct Sandbox {
     write: Vec<PathBuf>,
     keep: Vec<PathBuf>,
     network: Network,
+    limits: CommandLimits,
 }
 
 /// The network that a command has.
@@ -197,6 +202,13 @@ impl Sandbox {
         self
     }
 
+    /// Sets the limits of each call.
+    #[must_use]
+    pub fn limits(mut self, limits: CommandLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// True if commands reach the hosts of a list: their input is a socket then.
     #[doc(hidden)]
     pub fn has_hosts(&self) -> bool {
@@ -287,6 +299,7 @@ impl Sandbox {
             write: Vec::new(),
             keep: Vec::new(),
             network: Network::None,
+            limits: CommandLimits::default(),
         }
     }
 }

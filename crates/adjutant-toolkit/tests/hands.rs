@@ -7,6 +7,8 @@ mod attacks;
 mod escapes;
 #[path = "hands/git.rs"]
 mod git;
+#[path = "hands/limits.rs"]
+mod limits;
 #[path = "hands/protected.rs"]
 mod protected;
 #[path = "hands/rows.rs"]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use adjutant::toolkit::{Hosts, Network, Sandbox};
+use adjutant::toolkit::{CommandLimits, Hosts, Network, Sandbox};
 
 /// The options of the sandbox of commands.
 #[derive(Debug, Clone, clap::Args)]
@@ -24,7 +24,7 @@ pub(crate) struct SandboxArgs {
 
     /// Lets commands read this file or directory; can be repeated.
     ///
-    /// Settings for every run: `sandbox:` with network, read, write and env in $XDG_CONFIG_HOME/adjutant/settings.yaml,
+    /// Settings for every run: `sandbox:` with network, read, write, env and limits in $XDG_CONFIG_HOME/adjutant/settings.yaml,
     /// else $HOME/.config/adjutant/settings.yaml. Without --trust, the file .adjutant/settings.yaml of a directory can
     /// only restrict them.
     #[arg(long, value_name = "PATH")]
@@ -42,6 +42,10 @@ pub(crate) struct SandboxArgs {
     /// bubblewrap and no `--network`; can be repeated.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) publish: Vec<u16>,
+    /// Sets a limit of each command: memory=4G, disk=50G (all files that it writes), file=20G (each file), cpu=10m or
+    /// processes=1000. `none` removes one. Can be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = limit)]
+    pub(crate) limit: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -62,6 +66,12 @@ impl SandboxKind {
         };
         sandbox.network(network)
     }
+}
+
+/// Checks a limit of commands.
+pub(crate) fn limit(text: &str) -> Result<String, String> {
+    CommandLimits::default().set(text)?;
+    Ok(text.to_owned())
 }
 
 /// Parses the network of commands.

@@ -128,10 +128,10 @@ async fn once(
         CommandEnd::Exited(status) => ProgramEnd::Exit(status),
         CommandEnd::Late => ProgramEnd::Late,
         CommandEnd::Stopped => why.unwrap_or(ProgramEnd::Lost),
-        CommandEnd::Flooded => {
-            return Err(ToolError::failed(
-                "the program was killed: it had too many processes",
-            ));
+        CommandEnd::Limited(limit) => {
+            return Err(ToolError::failed(format!(
+                "the program was killed: {limit}"
+            )));
         }
         CommandEnd::Lost => ProgramEnd::Lost,
     };

@@ -3,7 +3,7 @@
 use std::{fs, net::TcpListener};
 
 use adjutant_llm::Status;
-use adjutant_toolkit::Sandbox;
+use adjutant_toolkit::{CommandLimits, Sandbox};
 use serde_json::{Value, json};
 
 use crate::{
@@ -129,6 +129,24 @@ async fn program_is_refused_with_the_cure_where_nothing_holds_it() {
             .iter()
             .all(|it| text.contains(it));
         assert_eq!(is_told, !expect, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn program_ends_at_a_limit_and_its_result_names_it() {
+    let mut limits = CommandLimits::default();
+    limits.set("cpu=1s").expect("a limit");
+    for sandbox in sandboxes() {
+        let sandbox = sandbox.limits(limits);
+        for (script, expect) in [
+            ("echo fine", "fine\n"),
+            ("while :; do :; done", "--limit cpu=2s"),
+        ] {
+            let stage = Stage::new(calls("tool", json!({})));
+            let (text, is_ok) = called(&stage, script, json!({}), sandbox.clone()).await;
+            assert_eq!(is_ok, script == "echo fine", "{sandbox:?}: {text}");
+            assert!(text.contains(expect), "{sandbox:?}: {text}");
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use rustix::process::{
     pidfd_send_signal, prlimit, setpriority_process,
 };
 
-use super::job::{PROCESSES, THREADS};
+use super::limits::{CommandLimits, THREADS};
 
 /// The largest number of scans for processes: killed ones may have started others in the meantime.
 const ROUNDS: usize = 500;
@@ -93,7 +93,7 @@ impl CallMark {
         is_killed.then_some(held)
     }
 
-    fn is_on(&self, id: Pid) -> bool {
+    pub(super) fn is_on(&self, id: Pid) -> bool {
         limit(&id.as_raw_nonzero().to_string()).is_some_and(|limit| limit == self.0)
     }
 }
@@ -106,11 +106,13 @@ pub(super) struct Census {
     /// The machine's newest process, and the processes of the call, at the time of the count.
     newest: i32,
     count: usize,
+    most: usize,
 }
 
 impl Census {
-    pub(super) fn new(first: Pid, began: Instant) -> Self {
+    pub(super) fn new(first: Pid, began: Instant, most: usize) -> Self {
         Self {
+            most,
             first,
             began,
             newest: first.as_raw_nonzero().get(),
@@ -124,7 +126,7 @@ impl Census {
         let newest = newest();
         // The numbers of processes begin again at some time: then they are counted.
         let begun = usize::try_from(newest - self.newest).unwrap_or(usize::MAX);
-        if self.count.saturating_add(begun) <= PROCESSES {
+        if self.count.saturating_add(begun) <= self.most {
             return false;
         }
         // A fork bomb takes CPU time from the thread that ends it, which therefore raises its priority if permitted.
@@ -133,13 +135,13 @@ impl Census {
         let marked = candidates(self.first, self.began)
             .into_iter()
             .filter(|id| *id != getpid() && mark.is_on(*id));
-        let marked: Vec<Pid> = marked.take(PROCESSES + 1).collect();
+        let marked: Vec<Pid> = marked.take(self.most.saturating_add(1)).collect();
         (self.newest, self.count) = (newest, marked.len());
         // Source: a folder has a link for itself, one in the folder above, and one for each folder in it.
         let threads = |id: &Pid| {
             fs::metadata(format!("/proc/{}/task", id.as_raw_nonzero())).map_or(0, |it| it.nlink())
         };
-        self.count > PROCESSES
+        self.count > self.most
             || marked
                 .iter()
                 .map(|id| threads(id).saturating_sub(2))
@@ -148,9 +150,11 @@ impl Census {
     }
 }
 
-/// Limits a process that has not begun yet: no core files, and processes of this user.
-pub(super) fn lower_limits(id: Pid) {
-    for (resource, most) in [(Resource::Core, 0), (Resource::Nproc, THREADS)] {
+/// Limits a process that has not started yet: no core files, the size of files, and processes of this user.
+pub(super) fn lower_limits(id: Pid, limits: &CommandLimits) {
+    let file = limits.file.map(|most| (Resource::Fsize, most));
+    let all = [(Resource::Core, 0), (Resource::Nproc, THREADS)];
+    for (resource, most) in all.into_iter().chain(file) {
         // The limits of this process are those of its child.
         let most = Some(
             getrlimit(resource)
@@ -193,6 +197,11 @@ fn candidates(first: Pid, began: Instant) -> Vec<Pid> {
     if last >= first && last - first <= FEW && began.elapsed() <= SHORT {
         return (first..=last).filter_map(Pid::from_raw).collect();
     }
+    processes()
+}
+
+/// Returns all processes of the machine.
+pub(super) fn processes() -> Vec<Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -201,7 +210,7 @@ fn candidates(first: Pid, began: Instant) -> Vec<Pid> {
 }
 
 /// The process of the machine that was made last. Source: proc_loadavg(5): the last field.
-fn newest() -> i32 {
+pub(super) fn newest() -> i32 {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split_ascii_whitespace()
         .next_back()

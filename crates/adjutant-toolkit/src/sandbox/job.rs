@@ -7,11 +7,7 @@ use std::{
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-use super::session::Session;
-
-/// The most processes that a call may have, and the most threads of all of them.
-pub(crate) const PROCESSES: usize = 512;
-pub(crate) const THREADS: u64 = 8_192;
+use super::{limits::ReachedLimit, session::Session};
 
 /// A command to run.
 #[derive(Debug)]
@@ -101,8 +97,8 @@ pub enum CommandEnd {
     Late,
     /// It was killed on request.
     Stopped,
-    /// It had too many processes, and was killed.
-    Flooded,
+    /// It reached a limit, and was killed.
+    Limited(ReachedLimit),
     /// It could not be killed, or what became of it is not known.
     Lost,
 }

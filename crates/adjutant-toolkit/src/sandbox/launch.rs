@@ -5,10 +5,13 @@ use std::{
     io::{self, PipeReader, PipeWriter, Read, Write, pipe},
     os::{
         fd::{AsFd, OwnedFd},
-        unix::{net::UnixStream, process::CommandExt},
+        unix::{
+            net::UnixStream,
+            process::{CommandExt, ExitStatusExt},
+        },
     },
-    path::Path,
-    process::{Child, Command, Stdio},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -28,11 +31,14 @@ use super::{
     guard::{Guard, Watch},
     helper,
     job::{Access, CommandEnd, CommandInput, CommandJob, CommandPipes, OnEnd, OutputPipe, Sink},
-    landlock, places,
+    landlock,
+    limits::{CommandLimits, Limit, ReachedLimit},
+    places,
     proxy::Proxy,
     repository::Repository,
     secrets,
     session::Session,
+    usage::Usage,
     watcher::WatchedGroup,
 };
 
@@ -126,6 +132,8 @@ struct Live {
     id: Pid,
     mark: Option<CallMark>,
     census: Census,
+    usage: Usage,
+    limits: CommandLimits,
     held: OwnedFd,
     output: Option<PipeReader>,
     errors: Option<PipeReader>,
@@ -168,6 +176,7 @@ impl Live {
                 Some(watch)
             }
         };
+        let places = written_places(sandbox, job, repository.as_ref());
         let place = Place {
             repository,
             watch: watch.as_ref(),
@@ -179,7 +188,7 @@ impl Live {
             .ok_or("it has no number")?;
         let held = pidfd_open(id, PidfdFlags::empty()).map_err(|error| told(error.into()))?;
         let mark = CallMark::set(id);
-        end::lower_limits(id);
+        end::lower_limits(id, &sandbox.limits);
         let is_own = matches!(sandbox.by, By::Bwrap { .. });
         let watched = if is_own {
             None
@@ -214,13 +223,16 @@ impl Live {
                 let _ = pipes.map(|pipes| to.send(pipes));
             }
         }
-        let census = Census::new(id, began);
+        let census = Census::new(id, began, sandbox.limits.processes);
+        let usage = Usage::new(id, sandbox.limits, places);
         let (_watched, _proxy) = (watched, proxy);
         Ok(Self {
             child,
             id,
             mark,
             census,
+            usage,
+            limits: sandbox.limits,
             held,
             output,
             errors,
@@ -266,17 +278,22 @@ impl Live {
         for note in self.watch.take().map(Watch::finish).unwrap_or_default() {
             sink(OutputPipe::Errors, format!("[{note}]\n").as_bytes());
         }
+        let limits = self.limits;
         match (seen, status) {
             (_, None) => CommandEnd::Lost,
+            (Seen::Exited, Some(status)) if limits.file.is_some() && is_file_limit(status) => {
+                let limit = Limit::File;
+                CommandEnd::Limited(ReachedLimit { limit, limits })
+            }
             (Seen::Exited, Some(status)) => CommandEnd::Exited(status),
             (Seen::Late, _) => CommandEnd::Late,
             (Seen::Stopped, _) => CommandEnd::Stopped,
-            (Seen::Flooding, _) => CommandEnd::Flooded,
+            (Seen::Limited(limit), _) => CommandEnd::Limited(ReachedLimit { limit, limits }),
         }
     }
 
-    /// Reads and writes until the command exits, the time is up, a stop is requested, or the command has too many
-    /// processes.
+    /// Reads and writes until the command exits, the time is up, a stop is requested, or the command has reached a
+    /// limit.
     fn look(&mut self, until: Option<Instant>, is_stoppable: bool, sink: &mut Sink) -> Seen {
         // `Wake` stays ready after a stop, so it is not polled again.
         let all = [
@@ -308,12 +325,12 @@ impl Live {
                 if let Some(watch) = &mut self.watch {
                     watch.look();
                 }
-                if self
-                    .mark
-                    .as_ref()
-                    .is_some_and(|mark| self.census.is_over(mark))
-                {
-                    return Seen::Flooding;
+                let Some(mark) = &self.mark else { continue };
+                if self.census.is_over(mark) {
+                    return Seen::Limited(Limit::Processes);
+                }
+                if let Some(limit) = self.usage.exceeded(mark) {
+                    return Seen::Limited(limit);
                 }
             }
         }
@@ -415,7 +432,33 @@ enum Seen {
     Exited,
     Late,
     Stopped,
-    Flooding,
+    Limited(Limit),
+}
+
+/// Returns true for the status of a program that was ended because a file became too large, or of a shell that reports that.
+fn is_file_limit(status: ExitStatus) -> bool {
+    let signal = Signal::XFSZ.as_raw();
+    status.signal() == Some(signal) || status.code() == Some(128 + signal)
+}
+
+/// Returns the places that a command can fill.
+fn written_places(
+    sandbox: &Sandbox,
+    job: &CommandJob,
+    repository: Option<&Repository>,
+) -> Vec<PathBuf> {
+    let mut places = vec![job.home.clone(), job.tmp.clone()];
+    places.extend(
+        job.session
+            .iter()
+            .map(|session| session.folder().to_owned()),
+    );
+    if job.access == Access::Write {
+        places.push(job.root.clone());
+        places.extend(sandbox.write.iter().cloned());
+        places.extend(repository.map(|repository| repository.common.clone()));
+    }
+    places
 }
 
 fn told(error: io::Error) -> String {

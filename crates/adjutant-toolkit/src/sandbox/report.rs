@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, path::Path};
 
-use super::{By, Network, Sandbox};
+use super::{By, Network, ReachedLimit, Sandbox, limits::Limit};
 use crate::obeyed::is_obeyed;
 
 /// The guarantees of a sandbox on this machine, and the missing ones; its `Display` is for people.
@@ -109,9 +109,9 @@ impl Report {
         {
             if sandbox.refuses().is_none() {
                 match super::end::is_marked() {
-                    true => enforced.extend(["every process of a call ends with it", "512 processes of a call"]),
+                    true => enforced.extend(["every process of a call ends with it", "limits of memory, disk, CPU time and processes of a call"]),
                     false => missing.push(
-                        "the number of processes of a call, and the end of one that leaves its group: /proc shows no limits"
+                        "limits of memory, disk, CPU time and processes of a call, and the end of one that leaves its group: /proc shows no limits"
                             .into(),
                     ),
                 }
@@ -133,6 +133,8 @@ const REFUSALS: [&str; 4] = [
     "EPERM",
 ];
 
+/// Messages of programs about a file that has reached its limit.
+const LARGE: [&str; 2] = ["File too large", "File size limit exceeded"];
 /// Messages of programs about a file on a read-only mount.
 const KEPT: [&str; 2] = ["Read-only file system", "Device or resource busy"];
 /// Messages of programs about a file that is not in the sandbox.
@@ -234,6 +236,10 @@ pub(super) fn explain(sandbox: &Sandbox, output: &str, root: &Path) -> Option<St
     }
     #[cfg(not(target_os = "linux"))]
     let _ = root;
+    if sandbox.limits.file.is_some() && LARGE.iter().any(|large| output.contains(large)) {
+        let (limit, limits) = (Limit::File, sandbox.limits);
+        return Some(ReachedLimit { limit, limits }.to_string());
+    }
     let protected = protected_in(output);
     if !protected.is_empty() && matches!(sandbox.by, By::Bwrap { .. }) {
         let list: Vec<String> = protected.iter().map(|path| format!("{path:?}")).collect();

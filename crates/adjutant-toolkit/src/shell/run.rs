@@ -27,7 +27,7 @@ use crate::{
     files::work,
     rules::{self, GIT_VARIABLES},
     sandbox::{
-        job::{Access, CommandEnd, CommandInput, CommandJob, PROCESSES, THREADS},
+        job::{Access, CommandEnd, CommandInput, CommandJob},
         launch::Running,
     },
 };
@@ -209,7 +209,7 @@ impl Tool for RunCommand {
             CommandEnd::Stopped if is_cancelled => {
                 Err(ToolError::new(ToolErrorKind::Cancelled, text))
             }
-            CommandEnd::Stopped | CommandEnd::Flooded | CommandEnd::Lost => {
+            CommandEnd::Stopped | CommandEnd::Limited(_) | CommandEnd::Lost => {
                 Err(ToolError::failed(text))
             }
         }
@@ -328,15 +328,16 @@ fn words(args: &Args) -> Result<Vec<std::ffi::OsString>, ToolError> {
 
 fn told_end(how: CommandEnd, limit: Duration) -> Arc<str> {
     match how {
-        CommandEnd::Exited(status) => match (status.code(), std::os::unix::process::ExitStatusExt::signal(&status)) {
+        CommandEnd::Exited(status) => match (
+            status.code(),
+            std::os::unix::process::ExitStatusExt::signal(&status),
+        ) {
             (Some(code), _) => format!("exit code {code}"),
             (None, signal) => format!("ended by signal {}", signal.unwrap_or_default()),
         },
         CommandEnd::Late => format!("killed: it took longer than {} s", limit.as_secs()),
         CommandEnd::Stopped => "stopped".to_owned(),
-        CommandEnd::Flooded => {
-            format!("killed: it had more than {PROCESSES} processes or {THREADS} threads; hint: start fewer at a time")
-        }
+        CommandEnd::Limited(limit) => format!("killed: {limit}"),
         CommandEnd::Lost => "it is not known how it ended".to_owned(),
     }
     .into()

@@ -511,7 +511,8 @@ fn bombs_of_processes_end_with_an_error_and_leave_nothing() {
                 let time = format!("8{number}{}", std::process::id());
                 let args = json!({ "command": bomb.replace("{t}", &time), "timeout_secs": 30 });
                 let error = ask(&tools, "run_command", args).expect_err("it ends");
-                let expect = "[killed: it had more than 512 processes or 8192 threads; hint: start fewer at a time]";
+                let expect = "[killed: it had more than 512 processes or 8192 threads; hint: use less, or ask the user to raise the limit with \
+                              `--limit processes=1024` or with `limits: {processes: 1024}` of `sandbox` in settings.yaml]";
                 assert!(
                     error.message.ends_with(expect),
                     "{who}, {name}, {bomb}: {}",
