@@ -122,7 +122,7 @@ async fn work(board: Board, agent: String) -> Vec<TaskId> {
     while let Some(task) = board.claim_next(&agent, LEASE).await.expect("a claim") {
         assert_eq!(task.attempts, 1, "it was claimed before");
         board
-            .finish(&task.id, &agent, Finish::completed("done"))
+            .finish(&task.id, &agent, Finish::success("done"))
             .await
             .expect("nobody else has it");
         had.push(task.id);

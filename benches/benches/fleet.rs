@@ -405,8 +405,8 @@ async fn drive(journal: &Arc<dyn DueWork>, turns: u64, concurrency: usize, runs:
         Fleet::new(Arc::clone(journal), move |_| Ok(agent.clone())).concurrency(concurrency);
     let (stop, status) = (Cancel::new(), fleet.status());
     let worker = tokio::spawn(fleet.run(stop.clone()));
-    while status.finished() < runs as u64 {
-        assert_eq!(status.failed(), 0, "every run ends");
+    while status.finish_count() < runs as u64 {
+        assert_eq!(status.failure_count(), 0, "every run ends");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     stop.cancel();

@@ -121,7 +121,7 @@ fn opening(runtime: &Runtime, (name, journal): &Store, rows: &mut Rows) {
     });
     drop(agent);
     let folded = runtime
-        .block_on(journal.folded(&log))
+        .block_on(journal.load_fold(&log))
         .expect("the journal answers");
     let (seq, bytes) = folded.map_or((Seq(0), 0), |folded| (folded.seq, folded.bytes.len()));
     let records = runtime.block_on(head(&**journal, "long"));

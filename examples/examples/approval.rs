@@ -60,7 +60,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .log()
         .pauses()
         .into_iter()
-        .map(|pause| pause.answered(answer.clone()));
+        .map(|pause| pause.with_answer(answer.clone()));
     let result = agent.resume(answers.collect()).await?;
     println!(
         "{:?}: {}",

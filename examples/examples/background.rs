@@ -23,11 +23,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let research = [
         Script::new()
             .call("search_text", json!({"pattern": "^\\[package\\]"}))
-            .usage(used(400, 30)),
+            .usage(token_usage(400, 30)),
         Script::from_fn(move |request| {
             Script::new()
                 .text(newest(request))
-                .usage(used(600, 50))
+                .usage(token_usage(600, 50))
                 .wait_at(0, &until)
         }),
     ];
@@ -39,14 +39,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let task = json!({"agent": "researcher", "task": "Where do packages begin?"});
     let script = [
-        Script::new().call("launch_task", task).usage(used(900, 40)),
+        Script::new()
+            .call("launch_task", task)
+            .usage(token_usage(900, 40)),
         Script::new()
             .call("read_file", json!({"path": "Cargo.toml", "end_line": 2}))
-            .usage(used(1_000, 40)),
+            .usage(token_usage(1_000, 40)),
         Script::new()
             .text("I have read the manifest. The research is still on its way.")
-            .usage(used(1_100, 20)),
-        Script::from_fn(|request| Script::new().text(newest(request)).usage(used(1_300, 60))),
+            .usage(token_usage(1_100, 20)),
+        Script::from_fn(|request| {
+            Script::new()
+                .text(newest(request))
+                .usage(token_usage(1_300, 60))
+        }),
     ];
     let lead = Agent::new(ScriptedModel::new(script))
         .name("lead")
@@ -91,7 +97,7 @@ fn newest(request: &Request) -> String {
     }
 }
 
-fn used(input_uncached: u64, output: u64) -> Usage {
+fn token_usage(input_uncached: u64, output: u64) -> Usage {
     Usage {
         input_uncached,
         output,

@@ -37,7 +37,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     commit(
         &mut run,
         &mut port,
-        vec![Record::Seeded { entries: given()? }, began],
+        vec![
+            Record::Seeded {
+                entries: build_history()?,
+            },
+            began,
+        ],
     )
     .await?;
     let Exit::Done(outcome) = drive(&mut run, &mut port).await? else {
@@ -64,7 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Earlier messages, for example from another system.
-fn given() -> Result<Vec<Entry>, Box<dyn std::error::Error>> {
+fn build_history() -> Result<Vec<Entry>, Box<dyn std::error::Error>> {
     let mut reply = Reply::new("elsewhere/model".into(), FinishReason::End);
     reply
         .blocks

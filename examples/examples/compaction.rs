@@ -97,11 +97,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!(
         "the history holds {} entries, the next request shows {}",
         agent.log().transcript().len(),
-        shown(&agent).await?
+        count_entries(&agent).await?
     );
     Ok(())
 }
 
-async fn shown(agent: &Agent) -> Result<usize, adjutant::Error> {
+async fn count_entries(agent: &Agent) -> Result<usize, adjutant::Error> {
     Ok(agent.log().preview("And now?").await?.entries.len())
 }

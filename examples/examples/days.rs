@@ -77,7 +77,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .log()
             .pauses()
             .iter()
-            .map(|pause| pause.answered(edited.clone()))
+            .map(|pause| pause.with_answer(edited.clone()))
             .collect();
         let result = agent
             .resume(answers)

@@ -29,8 +29,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let script = [
         Script::new()
             .call("summarise", json!({"tasks": files}))
-            .usage(used(900, 100)),
-        Script::from_fn(|request| Script::new().text(results(request)).usage(used(1_900, 100))),
+            .usage(token_usage(900, 100)),
+        Script::from_fn(|request| {
+            Script::new()
+                .text(results(request))
+                .usage(token_usage(1_900, 100))
+        }),
     ];
     let lead = Agent::new(ScriptedModel::new(script))
         .name("lead")
@@ -81,7 +85,7 @@ fn reader(files: usize) -> Agent {
                         .collect();
                     Script::new()
                         .call("read_file", json!({"path": path, "end_line": 1}))
-                        .usage(used(400, 20))
+                        .usage(token_usage(400, 20))
                 }
                 _ => {
                     let text = results(request);
@@ -90,7 +94,7 @@ fn reader(files: usize) -> Agent {
                         line.trim_start_matches(|c: char| c.is_whitespace() || c.is_ascii_digit());
                     Script::new()
                         .text(line.trim_start_matches("//! "))
-                        .usage(used(500, 80))
+                        .usage(token_usage(500, 80))
                 }
             }
         })
@@ -110,7 +114,7 @@ fn results(request: &Request) -> String {
     }
 }
 
-fn used(input_uncached: u64, output: u64) -> Usage {
+fn token_usage(input_uncached: u64, output: u64) -> Usage {
     Usage {
         input_uncached,
         output,

@@ -35,7 +35,7 @@ async fn anonymous(reply: Arc<Reply>) -> Result<(), Arc<str>> {
     }
 }
 
-fn guarded(script: impl IntoIterator<Item = Script>) -> Agent {
+fn build_agent(script: impl IntoIterator<Item = Script>) -> Agent {
     Agent::new(ScriptedModel::new(script))
         .tool(delete)
         .on(|_: HookContext, point: BeforeTool| async move {
@@ -53,7 +53,7 @@ fn guarded(script: impl IntoIterator<Item = Script>) -> Agent {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let refused = guarded([])
+    let refused = build_agent([])
         .run("What is my password?")
         .await
         .expect_err("the guardrail rejects it");
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().call("delete", json!({"path": "/etc/hosts"})),
         Script::new().text("I may not."),
     ];
-    let result = guarded(script).run("Clean up.").await?;
+    let result = build_agent(script).run("Clean up.").await?;
     println!(
         "{:?}: {}",
         result.calls[0].result.status,
@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     println!("{}", result.text());
 
-    let refused = guarded([Script::new().text("Ada owes 40.")])
+    let refused = build_agent([Script::new().text("Ada owes 40.")])
         .run("Who owes what?")
         .await;
     println!("{}", refused.expect_err("the guardrail rejects the answer"));

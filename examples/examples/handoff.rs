@@ -25,7 +25,7 @@ fn speaker(replies: Vec<Script>) -> Agent {
 }
 
 /// The results of the last two turns: the listing, and the content of the manifest.
-fn seen(request: &Request) -> Vec<String> {
+fn last_results(request: &Request) -> Vec<String> {
     let turns = request
         .entries
         .iter()
@@ -37,13 +37,13 @@ fn seen(request: &Request) -> Vec<String> {
 }
 
 /// The writer's answer, made of what the librarian found.
-fn written(request: &Request) -> Script {
+fn write_answer(request: &Request) -> Script {
     let used = Usage {
         input_uncached: 80,
         output: 20,
         ..Usage::default()
     };
-    let found = seen(request).join("\n");
+    let found = last_results(request).join("\n");
     let files = found.lines().filter(|line| line.contains(".rs")).count();
     let about = found
         .lines()
@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             json!({"reason": "everything was read"}),
         ),
     ]);
-    let writer = Agent::new(ScriptedModel::new([Script::from_fn(written)]));
+    let writer = Agent::new(ScriptedModel::new([Script::from_fn(write_answer)]));
     let relay = HandoffChain::new([
         HandoffTarget::new("desk", "Whatever nobody else is for.", desk).to(["librarian"]),
         HandoffTarget::new(

@@ -37,7 +37,7 @@ fn model(replies: impl IntoIterator<Item = Script>) -> ScriptedModel {
 }
 
 /// A reply that is computed from the request.
-fn thought(think: impl FnOnce(&Request) -> Script + Send + 'static) -> Script {
+fn compute_reply(think: impl FnOnce(&Request) -> Script + Send + 'static) -> Script {
     Script::from_fn(move |request| {
         think(request).usage(Usage {
             input_uncached: 80,
@@ -88,7 +88,7 @@ fn counter() -> ScriptedModel {
     };
     model([
         Script::new().call("list_files", json!({ "path": "src", "depth": 1 })),
-        thought(count),
+        compute_reply(count),
     ])
 }
 
@@ -106,7 +106,7 @@ fn reader() -> ScriptedModel {
     };
     model([
         Script::new().call("read_file", json!({ "path": "Cargo.toml" })),
-        thought(quote),
+        compute_reply(quote),
     ])
 }
 
@@ -135,7 +135,7 @@ fn finder() -> ScriptedModel {
             ),
         }
     };
-    model([thought(begin), thought(end)])
+    model([compute_reply(begin), compute_reply(end)])
 }
 
 /// The path in a line of search results.
@@ -177,10 +177,10 @@ fn lead() -> ScriptedModel {
     };
     model([
         create,
-        thought(delegate),
-        thought(failed),
-        thought(retry),
-        thought(delegate),
+        compute_reply(delegate),
+        compute_reply(failed),
+        compute_reply(retry),
+        compute_reply(delegate),
         Script::new().text("All three are done."),
     ])
 }
@@ -216,7 +216,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(event) = running.next().await {
         tree.see(&event);
         if let EventKind::EntryAdded { content: entry, .. } = &event.kind {
-            told.extend(learned(&event.who.name, entry));
+            told.extend(find_lesson(&event.who.name, entry));
         }
     }
     print!("{tree}");
@@ -235,7 +235,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// The lessons of earlier failures in an agent's context.
-fn learned(who: &str, entry: &Entry) -> Option<String> {
+fn find_lesson(who: &str, entry: &Entry) -> Option<String> {
     let Entry::User(message) = entry else {
         return None;
     };

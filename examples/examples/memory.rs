@@ -13,7 +13,8 @@ fn helper() -> ScriptedModel {
     let finds = |facts: &[&str]| Script::new().text(json!({ "facts": facts }).to_string());
     // It corrects the first of the facts in its context.
     let corrects = Script::from_fn(|request: &Request| {
-        let shown: serde_json::Value = serde_json::from_str(&said(request)).unwrap_or_default();
+        let shown: serde_json::Value =
+            serde_json::from_str(&last_text(request)).unwrap_or_default();
         let text = "The user lives in Lisbon, and lived in Graz before.";
         let decision = json!({ "event": "update", "id": shown["known"][0]["id"], "text": text });
         Script::new().text(json!({ "decisions": [decision] }).to_string())
@@ -28,7 +29,7 @@ fn helper() -> ScriptedModel {
 }
 
 /// The text of the last message of a request.
-fn said(request: &Request) -> String {
+fn last_text(request: &Request) -> String {
     match request.entries.last().map(|stored| &stored.entry) {
         Some(Entry::User(message)) => message
             .content
@@ -53,7 +54,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = ScriptedModel::new([
         Script::new().text("Nice to meet you both."),
         Script::new().text("Lisbon, how lovely!"),
-        Script::from_fn(|request| Script::new().text(format!("I was shown: {}", said(request)))),
+        Script::from_fn(|request| {
+            Script::new().text(format!("I was shown: {}", last_text(request)))
+        }),
     ]);
     let agent = Agent::new(model)
         .middleware(memories.extract(Extraction::Background))

@@ -92,14 +92,14 @@ impl Executor for Engine {
 
     fn start(&mut self, run: &Run, act: Activity, ended: &mut Vec<Record>) {
         let work = match act {
-            Activity::Prepare { turn } => Work::Records(vec![Record::prepared(
+            Activity::Prepare { turn } => Work::Records(vec![Record::turn_prepared(
                 turn,
                 self.model.info().id.clone(),
                 Vec::new(),
             )]),
             // The run defines the content; every engine sends the same bytes.
             Activity::Ask { turn, attempt } => {
-                let mut request = Request::of(run.request().shown());
+                let mut request = Request::from_entries(run.request().transcript());
                 request.tools = Arc::clone(self.tools.hiding(run.request().hidden()).decls());
                 (request.turn, request.attempt) = (Some(turn.0), attempt);
                 Work::Ask(request)
@@ -115,7 +115,7 @@ impl Executor for Engine {
                     ..
                 }) => match self.tools.get(named.name.as_str()) {
                     Some(tool) => Work::Call(tool.clone(), Arc::clone(args)),
-                    None => Work::Records(vec![Record::returned(
+                    None => Work::Records(vec![Record::call_returned(
                         call,
                         CallResult::new(Status::Failed, "it is gone"),
                     )]),
@@ -132,7 +132,7 @@ impl Executor for Engine {
                         .collect(),
                 )
             }
-            Activity::Settle { turn } => Work::Records(vec![Record::settled(turn)]),
+            Activity::Settle { turn } => Work::Records(vec![Record::turn_settled(turn)]),
         };
         // An activity that ends immediately is never in flight.
         if let Work::Records(records) = work {
@@ -152,7 +152,7 @@ impl Executor for Engine {
         match (act, work) {
             (ActivityId::Ask(turn), Work::Ask(request)) => {
                 heard.push(match complete(&*self.model, request).await {
-                    Ok(reply) => Record::replied(turn, reply, None),
+                    Ok(reply) => Record::reply_received(turn, reply, None),
                     Err(error) => Record::Broke {
                         act,
                         failure: Failure::Model { error },
@@ -164,7 +164,7 @@ impl Executor for Engine {
                 let result = tool.call(args, CallContext::detached()).await;
                 let result = result
                     .unwrap_or_else(|error| CallResult::new(Status::Failed, error.to_string()));
-                heard.push(Record::returned(call, result));
+                heard.push(Record::call_returned(call, result));
             }
             _ => {}
         }

@@ -42,7 +42,7 @@ fn catalogue_is_read_when_it_is_that_of_the_document() {
 #[test]
 fn providers_are_all_in_the_document_when_they_are_known() {
     let document = include_str!("../../docs/providers.md");
-    for provider in adjutant::providers::Provider::known() {
+    for provider in adjutant::providers::Provider::all() {
         let line = document
             .lines()
             .find(|line| line.starts_with(&format!("| `{}` | ", provider.name)));

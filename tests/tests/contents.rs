@@ -270,7 +270,7 @@ fn answers() -> Vec<(Wire, &'static [u8], Vec<Value>)> {
 #[tokio::test]
 async fn provider_gets_its_own_back_when_the_conversation_goes_on() {
     for (wire, body, parts) in answers() {
-        let server = Loopback::canned([body.into()])
+        let server = Loopback::from_bodies([body.into()])
             .start()
             .await
             .expect("the server starts");

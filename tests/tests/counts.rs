@@ -168,7 +168,7 @@ fn waiting_agent_holds_no_more_than_it_did() {
                     let mut running = agent.run("Go.").stream().expect("it runs");
                     tokio::select! {
                         biased;
-                        () = gate.reached() => {}
+                        () = gate.wait_until_reached() => {}
                         () = async { while running.next().await.is_some() {} } => {}
                     }
                     held.push(running);

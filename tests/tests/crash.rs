@@ -128,7 +128,7 @@ fn answers(pauses: &[Arc<adjutant::agent::Pause>]) -> Vec<Answered> {
     };
     pauses
         .iter()
-        .map(|it| it.answered(answer(it.ask.kind, &it.id.0)))
+        .map(|it| it.with_answer(answer(it.ask.kind, &it.id.0)))
         .collect()
 }
 

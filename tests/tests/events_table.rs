@@ -160,7 +160,7 @@ fn around(result: Arc<RunResult>) -> Vec<EventKind> {
         block: 0,
     };
     let (thread, child) = (ThreadId::from("main"), Arc::clone(&result.agent));
-    let pause = Arc::new(Pause::of_call(
+    let pause = Arc::new(Pause::for_call(
         &result.agent,
         Call::new(call, "look", "{}"),
         None,

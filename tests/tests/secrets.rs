@@ -409,7 +409,7 @@ async fn look_at_values(field: &Field, hunts: &mut Hunts) {
         "what was resolved",
         format!("{resolved:?}{resolved:#?}{yaml}{json}"),
     );
-    let credentials = Credentials::of(&resolved, lookup);
+    let credentials = Credentials::from_lookup(&resolved, lookup);
     assert_eq!(credentials.get(VARIABLE), Some(KEY));
     hunts.look("credentials", format!("{credentials:?}{credentials:#?}"));
     let engine = Engine::builder(resolved).credentials(credentials);

@@ -147,7 +147,9 @@ impl Stage {
             }
         }
         self.check(wire);
-        let reply = collector.interrupted().expect("an attempt is going on");
+        let reply = collector
+            .into_interrupted()
+            .expect("an attempt is going on");
         assert_eq!(
             (reply.text(), reply.stop),
             (half, FinishReason::Interrupted),

@@ -194,7 +194,7 @@ async fn cost_is_that_of_a_long_call_when_cached_input_makes_it_long() {
 async fn hour_writes_cost_more_when_the_wire_tells_them_apart() {
     let told =
         include_bytes!("../../crates/adjutant-providers/tests/fixtures/anthropic/cache_1h.sse");
-    let server = Loopback::canned([(&told[..]).into()])
+    let server = Loopback::from_bodies([(&told[..]).into()])
         .start()
         .await
         .expect("the server starts");

@@ -88,9 +88,9 @@ fn piece(rest: &str) -> (Option<u8>, usize) {
     match prefix {
         "" if rest.starts_with("//") => (COMMENT, span(rest, |c| c != '\n')),
         "" if rest.starts_with("/*") => (COMMENT, comment(rest)),
-        "" | "b" | "c" if after.starts_with('"') => (LITERAL, prefix.len() + quoted(after)),
-        "" if is_character(after) => (LITERAL, quoted(after)),
-        "b" if after.starts_with('\'') => (LITERAL, 1 + quoted(after)),
+        "" | "b" | "c" if after.starts_with('"') => (LITERAL, prefix.len() + literal_len(after)),
+        "" if is_character(after) => (LITERAL, literal_len(after)),
+        "b" if after.starts_with('\'') => (LITERAL, 1 + literal_len(after)),
         "r" | "br" | "cr" if after[hashes..].starts_with('"') => {
             let closing = format!("\"{}", "#".repeat(hashes));
             let start = prefix.len() + hashes + 1;
@@ -120,7 +120,7 @@ fn comment(rest: &str) -> usize {
 }
 
 /// The length of a literal in its own quotes.
-fn quoted(rest: &str) -> usize {
+fn literal_len(rest: &str) -> usize {
     let (bytes, mut at) = (rest.as_bytes(), 1);
     while at < bytes.len() && bytes[at] != bytes[0] {
         at += if bytes[at] == b'\\' { 2 } else { 1 };

@@ -88,12 +88,12 @@ pub(crate) fn run() -> Result<(), Failure> {
     messages.extend(floors::circles(&sources));
     messages.extend(documents::marks());
     messages.extend(surface::counts(&sources));
-    messages.extend(unread::found(&packages, &sources));
+    messages.extend(unread::find_unread(&packages, &sources));
     messages.extend(edges::table(&packages));
-    messages.extend(edges::published(&packages));
+    messages.extend(edges::publish_cycles(&packages));
     messages.extend(lacks(&packages));
     messages.extend(weight::facade()?);
-    messages.extend(build_code::listed()?);
+    messages.extend(build_code::check_list()?);
     messages.iter().for_each(|message| eprintln!("{message}"));
     match messages.len() {
         0 => Ok(()),

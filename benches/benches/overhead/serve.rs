@@ -15,11 +15,11 @@ pub(crate) fn run(kind: &str, n: usize) {
     runtime.block_on(async {
         let setup = match kind {
             "short" => {
-                Loopback::canned((1..crate::SHORT_TURNS).map(call).chain([text(&["Done."])]))
+                Loopback::from_bodies((1..crate::SHORT_TURNS).map(call).chain([text(&["Done."])]))
             }
-            "turns" => Loopback::canned((1..n).map(call).chain([text(&["Done."])])),
-            "deltas" => Loopback::canned([text(&vec![" word"; n])]),
-            "waiting" => Loopback::canned([text(&["Done."])]).latch(&latch),
+            "turns" => Loopback::from_bodies((1..n).map(call).chain([text(&["Done."])])),
+            "deltas" => Loopback::from_bodies([text(&vec![" word"; n])]),
+            "waiting" => Loopback::from_bodies([text(&["Done."])]).latch(&latch),
             other => panic!("no measurement is called {other}"),
         };
         let server = setup
@@ -29,7 +29,7 @@ pub(crate) fn run(kind: &str, n: usize) {
             .expect("a port is free");
         println!("{}", server.addr().port());
         if kind == "waiting" {
-            latch.reached(n).await;
+            latch.wait_for(n).await;
             println!("reached");
             let line = tokio::task::spawn_blocking(|| stdin().lock().lines().next());
             line.await.expect("the parent speaks");

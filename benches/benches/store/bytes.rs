@@ -88,7 +88,7 @@ impl Journal for Bytes {
         })))
     }
 
-    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+    async fn load_fold(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
         Ok(lock(&self.log(log)).folded.clone())
     }
 }

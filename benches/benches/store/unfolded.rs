@@ -19,7 +19,7 @@ impl Journal for Unfolded {
         self.0.read(log, after)
     }
 
-    async fn folded(&self, _: &LogId) -> Result<Option<Folded>, JournalError> {
+    async fn load_fold(&self, _: &LogId) -> Result<Option<Folded>, JournalError> {
         Ok(None)
     }
 }

@@ -76,7 +76,7 @@ impl Agent {
             return self.new_session();
         }
         Self {
-            session: Arc::new(self.session.moved(journal)),
+            session: Arc::new(self.session.with_journal(journal)),
             ..self
         }
     }
@@ -109,7 +109,7 @@ impl Agent {
             Arc::clone(agent.session.journal()),
         );
         Self {
-            session: Arc::new(Session::new(id, journal).seeded(entries)),
+            session: Arc::new(Session::new(id, journal).with_entries(entries)),
             is_chosen: true,
             ..agent
         }
@@ -132,7 +132,7 @@ impl Agent {
     /// The previous owner is fenced: its writes are rejected from now on.
     #[must_use]
     pub fn take_over(&self) -> Self {
-        self.owned_by(Owner {
+        self.with_owner(Owner {
             takes_over: true,
             ..Owner::default()
         })
@@ -141,12 +141,12 @@ impl Agent {
     /// Returns the same agent in the same session, with this owner of its log: a current owner with the same id is
     /// fenced.
     #[must_use]
-    pub fn owned_by(&self, owner: Owner) -> Self {
+    pub fn with_owner(&self, owner: Owner) -> Self {
         let session = Session::new(
             self.session.id().clone(),
             Arc::clone(self.session.journal()),
         )
-        .owned_by(owner);
+        .with_owner(owner);
         Self {
             session: Arc::new(session),
             is_chosen: true,
@@ -195,7 +195,7 @@ impl Agent {
     ///
     /// A session of a journal without a started run is reported as empty: it is read when the first run begins.
     pub fn snapshot(&self) -> Snapshot {
-        self.session.seen().snapshot(&self.setup)
+        self.session.view().snapshot(&self.setup)
     }
 
     fn journal_of_session(&self) -> Arc<dyn Journal> {

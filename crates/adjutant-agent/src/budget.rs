@@ -185,15 +185,15 @@ impl Budget {
     }
 
     /// Returns the remaining budget, here and above; held amounts count as spent.
-    pub(crate) fn left(&self) -> Caps {
-        self.tree().left(self.node.id)
+    pub(crate) fn remaining(&self) -> Caps {
+        self.tree().remaining(self.node.id)
     }
 
     /// Reserves everything that is left, here and above; returns the part for each of `shares` agents one level
     /// below.
     pub(crate) fn lend(&self, shares: u32) -> (Caps, Spend) {
         let mut tree = self.tree();
-        let (left, shares) = (tree.left(self.node.id), u64::from(shares.max(1)));
+        let (left, shares) = (tree.remaining(self.node.id), u64::from(shares.max(1)));
         let lent = Caps {
             tokens: left.tokens.map(|it| it / shares),
             cost: left.cost.map(|it| NanoUsd(it.0 / shares)),
@@ -225,13 +225,13 @@ impl Budget {
     }
 
     /// Returns the amount that is held here and below.
-    pub fn held(&self) -> Spend {
-        self.tree().held(self.node.id)
+    pub fn outstanding(&self) -> Spend {
+        self.tree().outstanding(self.node.id)
     }
 
     /// The limit that leaves no further request, here or above.
-    pub fn exhausted(&self) -> Option<Limit> {
-        self.tree().exhausted(self.node.id)
+    pub fn blocking_limit(&self) -> Option<Limit> {
+        self.tree().blocking_limit(self.node.id)
     }
 
     /// Returns the most exhausted limit, here or above, with its usage and its cap.
@@ -269,7 +269,7 @@ impl Reservation {
     }
 
     /// Returns the amount that is held.
-    pub fn held(&self) -> Spend {
+    pub fn amount(&self) -> Spend {
         self.held
     }
 
@@ -346,7 +346,7 @@ impl fmt::Debug for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Budget")
             .field("spent", &self.spent())
-            .field("held", &self.held())
+            .field("held", &self.outstanding())
             .finish_non_exhaustive()
     }
 }

@@ -100,7 +100,7 @@ impl EffectRegistry {
         self,
         kind: impl Into<Arc<str>>,
     ) -> Self {
-        self.register(kind, typed::<E>)
+        self.register(kind, parse_effect::<E>)
     }
 
     /// The kinds that are known, in alphabetical order.
@@ -140,7 +140,7 @@ pub fn from_spec(kind: impl Into<Arc<str>>, params: Value) -> Result<Arc<dyn Eff
 }
 
 /// Reads an effect from its parameters; none are an empty object.
-fn typed<E: Effect + DeserializeOwned + 'static>(
+fn parse_effect<E: Effect + DeserializeOwned + 'static>(
     params: Value,
 ) -> Result<Arc<dyn Effect>, EffectError> {
     let params = if params.is_null() {

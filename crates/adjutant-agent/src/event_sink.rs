@@ -74,7 +74,7 @@ impl EventSink {
             .as_ref()
             .map_or_else(|| Arc::from([]), |within| Arc::clone(within.above()));
         let ticket = above.last().map_or(0, |first| first.ticket());
-        let events = Mutex::new(Events::of(Arc::clone(&setup.who)));
+        let events = Mutex::new(Events::new(Arc::clone(&setup.who)));
         Self {
             setup,
             mailbox,
@@ -108,10 +108,10 @@ impl EventSink {
     }
 
     /// The log holds the records up to this one.
-    pub(crate) fn saved(&self, upto: Seq) {
+    pub(crate) fn mark_saved(&self, upto: Seq) {
         std::iter::once(&self.mailbox)
             .chain(&*self.above)
-            .for_each(|mailbox| mailbox.saved(upto));
+            .for_each(|mailbox| mailbox.mark_saved(upto));
     }
 
     /// The boxes that an agent under this one shows to as well, the nearest first.
@@ -135,7 +135,7 @@ impl EventSink {
         drop(events);
         // Afterwards: a reader continues from the last record it has received.
         self.newest.store(stamped.seq.0, Ordering::Release);
-        self.listeners().shown(stamped.seq);
+        self.listeners().mark_emitted(stamped.seq);
     }
 
     /// Returns the listeners of the first agent, which receive everything.
@@ -186,7 +186,7 @@ impl EventSink {
         if shown.len() < MAX_WARNINGS && shown.insert(warning.clone()) {
             drop(shown);
             let warning = warning.clone();
-            match &mut *self.held() {
+            match &mut *self.lock_warnings() {
                 Some(held) => held.push((place, at_ms, warning)),
                 None => {
                     self.show(place, at_ms, EventKind::Warning { warning });
@@ -197,18 +197,18 @@ impl EventSink {
 
     /// Holds warnings back until the drive has started: its start is emitted first.
     pub(crate) fn hold(&self) {
-        self.held().get_or_insert_default();
+        self.lock_warnings().get_or_insert_default();
     }
 
     /// Shows the warnings that were kept back.
     pub(crate) fn release(&self) {
-        let held = self.held().take();
+        let held = self.lock_warnings().take();
         for (place, at_ms, warning) in held.into_iter().flatten() {
             self.show(place, at_ms, EventKind::Warning { warning });
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, HeldWarnings> {
+    fn lock_warnings(&self) -> MutexGuard<'_, HeldWarnings> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -293,9 +293,9 @@ impl Author for EventSink {
         })
     }
 
-    fn appended(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>) {
+    fn on_append(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>) {
         if let Some(upto) = saved {
-            self.saved(upto);
+            self.mark_saved(upto);
         }
         // The snapshot is updated first: the receiver of an event finds its record there.
         self.seen.note(stamped);

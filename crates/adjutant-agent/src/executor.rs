@@ -138,22 +138,22 @@ impl LocalExecutor {
         media::admit(records).await;
         let ends = |record: &Record| matches!(record, Record::Ended { .. });
         if let Some(at) = records.iter().position(ends) {
-            records.splice(at..at, self.kept_ends().await);
+            records.splice(at..at, self.end_children().await);
         }
     }
 }
 
 impl LocalExecutor {
-    pub(crate) fn observed(
+    pub(crate) fn with_mailbox(
         setup: Arc<Setup>,
         writer: SessionWriter,
         mailbox: Arc<Mailbox>,
         inbox: Arc<Inbox>,
     ) -> Self {
-        Self::watched(setup, writer, mailbox, inbox, Arc::default())
+        Self::with_view(setup, writer, mailbox, inbox, Arc::default())
     }
 
-    pub(crate) fn watched(
+    pub(crate) fn with_view(
         setup: Arc<Setup>,
         writer: SessionWriter,
         mailbox: Arc<Mailbox>,
@@ -212,11 +212,11 @@ impl LocalExecutor {
     /// # Errors
     /// `Journal` if the log could not be written.
     pub async fn into_log(mut self) -> Result<Box<dyn Log>, Error> {
-        self.saved_writer().await?.take_log().await
+        self.flush_writer().await?.take_log().await
     }
 
     /// Saves the pending records, and returns their writer.
-    pub(crate) async fn saved_writer(&mut self) -> Result<SessionWriter, Error> {
+    pub(crate) async fn flush_writer(&mut self) -> Result<SessionWriter, Error> {
         self.save_all().await?;
         Ok(self.writer.clone())
     }
@@ -226,7 +226,7 @@ impl LocalExecutor {
         self.queue.appending = true;
         let saved = self.writer.save(flush).await;
         self.queue.appending = false;
-        self.feed.saved(saved?);
+        self.feed.mark_saved(saved?);
         self.queue.confirm();
         for done in self.notes.drain(..) {
             // The caller may have been cancelled since; its note is in the log all the same.
@@ -297,7 +297,7 @@ impl LocalExecutor {
             records.extend(self.wish(CancelBy::User));
         }
         records.extend(self.run_budget.late(cx));
-        let is_wished = self.inbox.asked_to_save() > self.wishes.0;
+        let is_wished = self.inbox.last_save_request() > self.wishes.0;
         if is_wished {
             records.extend(self.acknowledge());
         }
@@ -333,16 +333,16 @@ impl LocalExecutor {
     /// Performs an activity that needs no answer and no waiting; returns whether it was one.
     fn at_once(&mut self, run: &Run, act: Activity, ended: &mut Vec<Record>) -> bool {
         let record = match act {
-            Activity::Prepare { turn } => self.prepared(run, turn),
-            Activity::Admit { call } => self.admitted(run, call).map(|(record, args)| {
+            Activity::Prepare { turn } => self.try_prepare(run, turn),
+            Activity::Admit { call } => self.try_admit(run, call).map(|(record, args)| {
                 self.args.extend(args.map(|args| (call, args)));
                 record
             }),
-            Activity::Settle { turn } => self.settled(turn),
+            Activity::Settle { turn } => self.try_settle(turn),
             Activity::Ask { .. } | Activity::Call { .. } | Activity::Answer { .. } => None,
         };
         let Some(record) = record else { return false };
-        ended.extend(self.configured(&record));
+        ended.extend(self.config_record(&record));
         ended.push(record);
         true
     }
@@ -530,7 +530,11 @@ impl Executor for LocalExecutor {
         if self.wishes.1 < self.wishes.0 {
             self.grant().await?;
         } else if self.done.is_empty()
-            && let Some(flush) = self.setup.durability.of(Flush::Lazy).or(self.behind())
+            && let Some(flush) = self
+                .setup
+                .durability
+                .flush_for(Flush::Lazy)
+                .or(self.behind())
         {
             self.save(flush).await?;
         }
@@ -615,7 +619,7 @@ impl Future for Performing {
                 // Its body panicked where only its drop runs; that is the tool's doing all the same.
                 let result =
                     CallResult::new(Status::Panicked, format!("the tool panicked: {text}"));
-                return Poll::Ready(Performed::new(act, Record::returned(call, result)));
+                return Poll::Ready(Performed::new(act, Record::call_returned(call, result)));
             }
             let failure = Failure::Activity {
                 act,

@@ -153,7 +153,7 @@ impl Hooks {
 
     /// Excludes hooks of the agent that opens this one.
     #[must_use]
-    pub fn isolated(mut self) -> Self {
+    pub fn without_inherited(mut self) -> Self {
         self.isolated = true;
         self
     }
@@ -221,7 +221,7 @@ impl Hooks {
                     continue;
                 }
                 Ok(Ok(Verdict::Deny(reason))) => {
-                    return self.denied(cx, call, reason, before, &mut warn);
+                    return self.deny(cx, call, reason, before, &mut warn);
                 }
                 Ok(Err(why)) => why,
                 Err(panic) => format!(
@@ -240,7 +240,7 @@ impl Hooks {
                     });
                     point = before;
                 }
-                before => return self.denied(cx, call, why, before, &mut warn),
+                before => return self.deny(cx, call, why, before, &mut warn),
             }
         }
         self.tell(
@@ -256,7 +256,7 @@ impl Hooks {
         Verdict::Pass(point)
     }
 
-    fn denied<P: Point>(
+    fn deny<P: Point>(
         &self,
         cx: &HookContext,
         call: Option<(CallId, ToolName)>,

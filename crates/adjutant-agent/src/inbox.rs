@@ -96,7 +96,7 @@ impl Inbox {
     }
 
     /// Records a cancellation request that the executor already knows.
-    pub(crate) fn wished(&self, by: CancelBy) {
+    pub(crate) fn record_cancel(&self, by: CancelBy) {
         let mut queue = self.queue();
         queue.wish.get_or_insert(by);
         let stop = queue.stop.clone();
@@ -176,13 +176,13 @@ impl Inbox {
     }
 
     /// The last save request.
-    pub(crate) fn asked_to_save(&self) -> u64 {
-        self.saves.asked()
+    pub(crate) fn last_save_request(&self) -> u64 {
+        self.saves.last_request()
     }
 
     /// Completes the save requests up to this one.
-    pub(crate) fn saved(&self, upto: u64) {
-        self.saves.saved(upto);
+    pub(crate) fn complete_saves(&self, upto: u64) {
+        self.saves.complete(upto);
     }
 
     /// True if the executor is gone.
@@ -191,7 +191,7 @@ impl Inbox {
     }
 
     /// Waits until the executor is gone.
-    pub(crate) async fn ended(&self) {
+    pub(crate) async fn wait_for_end(&self) {
         // A request that never completes.
         let _ = std::future::poll_fn(|cx| self.saves.poll(u64::MAX, cx)).await;
     }

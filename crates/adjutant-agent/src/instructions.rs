@@ -101,7 +101,7 @@ impl Instructions {
     }
 
     /// Returns the text, if it needs no call and no rendering; `None` if it is blank.
-    pub(crate) fn fixed(&self) -> Option<Arc<str>> {
+    pub(crate) fn static_text(&self) -> Option<Arc<str>> {
         match (&self.source, &self.text) {
             (None, InstructionText::Plain(text)) if text.trim().is_empty() => Some("".into()),
             (None, InstructionText::Plain(text)) => Some(Arc::clone(text)),
@@ -120,7 +120,7 @@ impl Instructions {
         if let Some(source) = &self.source {
             let made = source(cx).await;
             return made.map_err(|error| {
-                InstructionError::caused("the source of instructions failed", error.into())
+                InstructionError::from_cause("the source of instructions failed", error.into())
             });
         }
         match &self.text {

@@ -94,7 +94,7 @@ impl Listeners {
     }
 
     /// Records that a record was emitted.
-    pub(crate) fn shown(&self, seq: Seq) {
+    pub(crate) fn mark_emitted(&self, seq: Seq) {
         self.newest.fetch_max(seq.0, Ordering::AcqRel);
     }
 
@@ -169,7 +169,7 @@ impl Subscription {
     }
 
     /// Returns a subscription that continues where the log and these events end.
-    fn joined(
+    fn subscribe(
         listeners: Arc<Listeners>,
         journal: Arc<dyn Journal>,
         log: LogId,
@@ -220,7 +220,7 @@ impl Refill {
             outlet.watch(cx);
             match ready!(self.past.poll_event(cx)) {
                 Some(Ok(event)) => return Poll::Ready(Some(event)),
-                Some(Err(_)) => return Poll::Ready(self.lost()),
+                Some(Err(_)) => return Poll::Ready(self.report_lag()),
                 None if self.past.fold.is_done()
                     || self.lag.end.is_some()
                     || outlet.has_ended() =>
@@ -235,7 +235,7 @@ impl Refill {
     }
 
     /// The log cannot be read: reports it once, and then the runs that ended in the meantime.
-    fn lost(&mut self) -> Option<Event> {
+    fn report_lag(&mut self) -> Option<Event> {
         let after = self.lag.after;
         self.past.give_up();
         Some(Event {

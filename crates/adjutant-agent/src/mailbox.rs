@@ -51,7 +51,7 @@ impl Mailbox {
     }
 
     /// A box with a reader, and listeners besides.
-    pub(crate) fn heard(listeners: Arc<Listeners>) -> Self {
+    pub(crate) fn with_listeners(listeners: Arc<Listeners>) -> Self {
         Self {
             listeners,
             ..Self::default()
@@ -64,7 +64,7 @@ impl Mailbox {
     }
 
     /// The log holds the records up to this one.
-    pub(crate) fn saved(&self, upto: Seq) {
+    pub(crate) fn mark_saved(&self, upto: Seq) {
         self.saved.fetch_max(upto.0, Ordering::AcqRel);
     }
 

@@ -24,7 +24,7 @@ pub use input_guardrail::InputGuardrail;
 pub use logger::Logger;
 pub use output_guardrail::OutputGuardrail;
 pub use recovery::Recovery;
-pub(crate) use recovery::panicked;
+pub(crate) use recovery::panic_failure;
 pub use start::DriveStart;
 pub(crate) use state::MiddlewareState;
 pub use timeout::Timeout;
@@ -49,7 +49,7 @@ pub trait Middleware: Send + Sync {
     ///
     /// Use it to continue agents that survived the loss of a program, and to inform the agent about them. After a
     /// cancellation request it has only the grace period.
-    async fn begun(&self, cx: &DriveStart) {
+    async fn on_start(&self, cx: &DriveStart) {
         let _ = cx;
     }
 

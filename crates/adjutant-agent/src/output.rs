@@ -44,7 +44,7 @@ impl<T: DeserializeOwned + JsonSchema> Output<T> {
     /// # Errors
     /// `Prompt` if the type's schema is not valid.
     pub fn new() -> Result<Self, Error> {
-        Self::of(Shape::<T>::new().map_err(Error::Output)?.given())
+        Self::from_format(Shape::<T>::new().map_err(Error::Output)?.original_format())
     }
 }
 
@@ -53,8 +53,8 @@ impl<T: DeserializeOwned> Output<T> {
     ///
     /// # Errors
     /// `Prompt` if it is not a JSON schema, or if its name is not 1 to 64 letters, digits, `_` and `-`.
-    pub fn of(format: Format) -> Result<Self, Error> {
-        let shape = Shape::of(format).map_err(Error::Output)?;
+    pub fn from_format(format: Format) -> Result<Self, Error> {
+        let shape = Shape::from_format(format).map_err(Error::Output)?;
         let reads = |value: &Value| {
             T::deserialize(value)
                 .map(drop)
@@ -119,7 +119,7 @@ impl Goal {
     pub(crate) fn wish(&self) -> OutputWish {
         let is_checked = self.check.is_some();
         OutputWish {
-            format: self.shape.given(),
+            format: self.shape.original_format(),
             repairs: self.shape.repairs,
             is_checked,
         }
@@ -141,7 +141,7 @@ impl Goal {
     }
 
     /// Returns the output that a run was started with, checked with local knowledge, and the warnings about it.
-    pub(crate) fn resumed(
+    pub(crate) fn resume(
         known: Option<&Arc<Self>>,
         wish: Option<&OutputWish>,
     ) -> (Option<Arc<Self>>, Option<&'static str>) {
@@ -158,11 +158,11 @@ impl Goal {
             "the validator of the run is not available here: only the schema is checked",
         );
         if known.is_some_and(|known| {
-            known.shape.given() == wish.format && known.shape.repairs == wish.repairs
+            known.shape.original_format() == wish.format && known.shape.repairs == wish.repairs
         }) {
             return (known.cloned(), warning);
         }
-        let Ok(mut shape) = Shape::<Value>::of(wish.format.clone()) else {
+        let Ok(mut shape) = Shape::<Value>::from_format(wish.format.clone()) else {
             return (
                 None,
                 Some(

@@ -77,7 +77,7 @@ impl PartialReply {
     /// Ends the reply: returns its content as interrupted.
     pub(crate) fn cut(&mut self) -> Option<Reply> {
         self.heard.clear();
-        std::mem::take(&mut self.collector).interrupted()
+        std::mem::take(&mut self.collector).into_interrupted()
     }
 
     /// Returns the part of the reply that the log does not hold yet, as a record; it counts as held from here on.

@@ -96,7 +96,7 @@ pub struct ChildReport {
 
 impl ChildRole {
     /// Returns the child role of this session, or `None` if it is not a child session.
-    pub fn of(info: &LogInfo) -> Option<Self> {
+    pub fn from_info(info: &LogInfo) -> Option<Self> {
         let SessionMeta {
             title,
             agent,
@@ -130,7 +130,7 @@ impl From<&ChildRole> for SessionMeta {
 
 impl ChildLink {
     /// The child that a pause waits for; `None` if it waits for something else.
-    pub fn of(pause: &Pause) -> Option<Self> {
+    pub fn from_pause(pause: &Pause) -> Option<Self> {
         if pause.ask.kind == AskKind::External {
             Self::deserialize(&pause.ask.data).ok()
         } else {
@@ -144,7 +144,7 @@ impl From<&ChildOrder> for ChildLink {
         let written = serde_json::to_vec(order).unwrap_or_default();
         Self {
             child: order.session.clone(),
-            order: Digest::of(&written),
+            order: Digest::compute(&written),
             caps: order.caps,
         }
     }

@@ -26,16 +26,16 @@ impl Prompt {
     }
 
     /// Returns the entries of the prompt; empty if the run continues with the existing entries.
-    pub(crate) fn checked(self) -> Result<Vec<Entry>, Error> {
+    pub(crate) fn into_entries(self) -> Result<Vec<Entry>, Error> {
         if self.entries.is_none() {
             Ok(Vec::new())
         } else {
-            self.said()
+            self.into_nonempty_entries()
         }
     }
 
     /// Returns the entries of a prompt that must not be empty.
-    pub(crate) fn said(self) -> Result<Vec<Entry>, Error> {
+    pub(crate) fn into_nonempty_entries(self) -> Result<Vec<Entry>, Error> {
         let entries = self.entries.unwrap_or_default();
         let says_something =
             |entry: &Entry| matches!(entry, Entry::User(message) if !message.is_empty());

@@ -224,13 +224,15 @@ impl Queues {
     pub(crate) fn restore(&self, run: &Run) {
         let logged = run
             .waiting()
-            .queued()
+            .pending_messages()
             .map(|(item, lane, content)| (item, (lane, content.clone())))
             .collect();
-        self.used
-            .fetch_or(run.waiting().queued().next().is_some(), Ordering::AcqRel);
+        self.used.fetch_or(
+            run.waiting().pending_messages().next().is_some(),
+            Ordering::AcqRel,
+        );
         self.lanes()
-            .restore(logged, run.waiting().next_item - 1, run.heeded());
+            .restore(logged, run.waiting().next_item - 1, run.last_consumed());
         self.news.store(true, Ordering::Release);
     }
 

@@ -41,7 +41,9 @@ type Drive = Pin<Box<dyn Future<Output = Result<RunResult, Error>> + Send>>;
 
 impl Running {
     pub(crate) fn new(start: Start, claim: Claim) -> Self {
-        let mailbox = Arc::new(Mailbox::heard(Arc::clone(start.session.listeners())));
+        let mailbox = Arc::new(Mailbox::with_listeners(Arc::clone(
+            start.session.listeners(),
+        )));
         let inbox = Arc::new(Inbox::default());
         let session = Arc::clone(&start.session);
         let stopper = Stopper {
@@ -69,7 +71,7 @@ impl Running {
     ///
     /// Events that are ready together are saved together; if their records are already saved, nothing is. Events that
     /// could not be saved are not returned: the result contains the error.
-    pub fn saved(mut self) -> Self {
+    pub fn only_saved(mut self) -> Self {
         self.is_saved = true;
         self
     }
@@ -118,7 +120,7 @@ impl Running {
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<RunResult, Error>> {
         while ready!(self.poll_event(cx)).is_some() {}
         let result = self.result.take().unwrap_or_else(|| Err(Error::Stuck));
-        Poll::Ready(result.and_then(Error::of_result))
+        Poll::Ready(result.and_then(Error::check_result))
     }
 
     /// Drives the run to its end and returns the text of its answer.
@@ -184,7 +186,7 @@ impl Running {
                 (None, Some(result)) => result,
                 (None, None) => Err(Error::Stuck),
             };
-            result.and_then(Error::of_result)
+            result.and_then(Error::check_result)
         })
     }
 

@@ -160,7 +160,7 @@ impl Sections {
             }
             let made = section.render(cx).await;
             let made = made.map_err(|error| {
-                InstructionError::caused(
+                InstructionError::from_cause(
                     format!("section {} could not be made", kind.tag()),
                     error.into(),
                 )
@@ -182,7 +182,7 @@ impl Sections {
                 [text] => Arc::clone(text),
                 texts => texts.join(GAP).into(),
             },
-            groups => tagged(groups).into(),
+            groups => render_groups(groups).into(),
         })
     }
 
@@ -228,7 +228,7 @@ impl Sections {
     }
 }
 
-fn tagged(groups: &[Group]) -> String {
+fn render_groups(groups: &[Group]) -> String {
     let kinds: Vec<&SectionKind> = groups.iter().map(|group| &group.kind).collect();
     let one = |group: &Group| {
         let note = group.kind.note().into_iter();

@@ -126,18 +126,18 @@ impl Session {
     }
 
     /// The session, with this owner of its log.
-    pub(crate) fn owned_by(mut self, owner: Owner) -> Self {
+    pub(crate) fn with_owner(mut self, owner: Owner) -> Self {
         (self.owner, self.is_owner_chosen) = (owner.into(), true);
         self
     }
 
     /// The session of the same id in another journal.
-    pub(crate) fn moved(&self, journal: Arc<dyn Journal>) -> Self {
+    pub(crate) fn with_journal(&self, journal: Arc<dyn Journal>) -> Self {
         let mut session = Self::new(self.id.clone(), journal);
         if self.is_owner_chosen {
-            session = session.owned_by(self.owner().clone());
+            session = session.with_owner(self.owner().clone());
         }
-        session.seeded(self.seed.clone())
+        session.with_entries(self.seed.clone())
     }
 
     fn owner(&self) -> &Owner {
@@ -150,7 +150,7 @@ impl Session {
     }
 
     /// Returns the view of the session that can be seen while it runs.
-    pub(crate) fn seen(&self) -> &Arc<SessionView> {
+    pub(crate) fn view(&self) -> &Arc<SessionView> {
         &self.seen
     }
 
@@ -191,7 +191,7 @@ impl Session {
         {
             return Ok(core.run.clone());
         }
-        match Fold::of(self, who, Seq(u64::MAX), None).await {
+        match Fold::load(self, who, Seq(u64::MAX), None).await {
             Ok(fold) => Ok(fold.run),
             // A session that never ran has no log yet.
             Err(error) if is_missing(&error) => Ok(Run::default()),

@@ -187,7 +187,7 @@ impl Setup {
     #[must_use]
     pub(crate) fn instructions(mut self, instructions: impl Into<Instructions>) -> Self {
         self.instructions = instructions.into();
-        self.system = self.instructions.fixed().unwrap_or_default();
+        self.system = self.instructions.static_text().unwrap_or_default();
         self
     }
 
@@ -300,7 +300,7 @@ impl Setup {
 
     /// True if the system prompt is known without a call.
     pub(crate) fn is_instructed(&self) -> bool {
-        self.sections.is_empty() && self.instructions.fixed().is_some()
+        self.sections.is_empty() && self.instructions.static_text().is_some()
     }
 }
 

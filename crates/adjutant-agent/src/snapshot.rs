@@ -180,12 +180,12 @@ impl SessionView {
             calls: run.calls().at_work(),
             usage,
             total_usage,
-            context: ContextUse::of(&run, window.unwrap_or_default(), || {
+            context: ContextUse::from_run(&run, window.unwrap_or_default(), || {
                 Estimate.count(&system).saturating_add(tools.tokens())
             }),
             error: failure(&run),
             pauses: run.pauses().cloned().collect(),
-            queued: run.waiting().queued().count(),
+            queued: run.waiting().pending_messages().count(),
             tools: tools
                 .iter()
                 .map(|tool| tool.spec().name().clone())
@@ -225,8 +225,8 @@ impl State {
 }
 
 impl ContextUse {
-    fn of(run: &Run, window: u64, overhead: impl FnOnce() -> u64) -> Self {
-        let Some(used) = run.request().counted() else {
+    fn from_run(run: &Run, window: u64, overhead: impl FnOnce() -> u64) -> Self {
+        let Some(used) = run.request().token_count() else {
             return Self {
                 used: run.view().items().tokens().saturating_add(overhead()),
                 window,

@@ -92,7 +92,7 @@ pub(crate) trait Author: Send + Sync {
     fn stamp(&self) -> Option<BatchStamp<'_>>;
 
     /// Receives the records, in the order of the log, and the last saved one, if all before it are saved.
-    fn appended(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>);
+    fn on_append(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>);
 }
 
 /// The stamp of the records of a batch, with their durability.
@@ -222,13 +222,13 @@ impl Writer {
     }
 
     /// Lets the journal forget posts, if all that came of them is saved.
-    pub(crate) async fn heeded(&self, upto: PostNo) -> Result<(), JournalError> {
+    pub(crate) async fn mark_consumed(&self, upto: PostNo) -> Result<(), JournalError> {
         let Ok(mut lease) = self.lease().await else {
             return Ok(());
         };
         let saved = self.shared.state().is_saved();
         match &mut lease.log {
-            Some(log) if saved => log.heeded(upto).await,
+            Some(log) if saved => log.mark_consumed(upto).await,
             _ => Ok(()),
         }
     }
@@ -256,7 +256,11 @@ impl Writer {
     /// Saves everything and returns the log; later writers are fenced.
     pub(crate) async fn take_log(&self) -> Result<Box<dyn Log>, Error> {
         self.save(Flush::Now).await?;
-        self.lease().await?.log.take().ok_or_else(given_back)
+        self.lease()
+            .await?
+            .log
+            .take()
+            .ok_or_else(log_released_error)
     }
 
     /// Waits until the log is free, and leases it.
@@ -279,7 +283,7 @@ impl Writer {
         if state.leased {
             return Ok(None);
         }
-        let log = Some(state.log.take().ok_or_else(given_back)?);
+        let log = Some(state.log.take().ok_or_else(log_released_error)?);
         state.leased = true;
         Ok(Some(Lease {
             shared: Arc::clone(&self.shared),
@@ -340,7 +344,7 @@ impl State {
             durability,
         }) = author.stamp()
         else {
-            return Err(fenced("the call that opened the agent has ended"));
+            return Err(fence_error("the call that opened the agent has ended"));
         };
         for record in records.drain(..) {
             self.seq.0 += 1;
@@ -354,7 +358,7 @@ impl State {
             MAX_UNSAVED
         };
         let many = (self.unsaved.len() >= most).then_some(Flush::Lazy);
-        let flush = flush.and_then(|flush| durability.of(flush)).or(many);
+        let flush = flush.and_then(|flush| durability.flush_for(flush)).or(many);
         if flush.is_none() && !self.leased && self.unshown.is_empty() {
             tell(&*author, into, notes, None);
         } else {
@@ -397,14 +401,14 @@ impl Lease {
     /// Appends records that were taken out of the state.
     async fn append(mut self, records: Vec<Arc<Stamped>>, flush: Flush) -> Result<(), Error> {
         let Some(log) = &mut self.log else {
-            return Err(given_back());
+            return Err(log_released_error());
         };
         if let Some(work) = Work::after(&records, &self.shared.root) {
             let stays_due = work == Work::Idle && self.shared.awaited.load(Ordering::Relaxed);
             log.mark(if stays_due { Work::Open } else { work });
         }
         if self.shared.state().headway.comes_with(&records) {
-            log.progressed();
+            log.mark_progress();
         }
         self.appends = true;
         let appended = log.append(&records, flush).await;
@@ -452,7 +456,7 @@ fn tell(
         // The caller may have been cancelled since; its note is in the log all the same.
         let _ = done.send(());
     }
-    author.appended(stamped, saved);
+    author.on_append(stamped, saved);
 }
 
 /// Finishes the work even if its caller is dropped: usually immediately, otherwise on a separate task.
@@ -464,17 +468,17 @@ async fn finish<T: Send + 'static>(
         Poll::Ready(done) => done,
         Poll::Pending => tokio::spawn(work)
             .await
-            .unwrap_or_else(|_| Err(fenced("the append was lost"))),
+            .unwrap_or_else(|_| Err(fence_error("the append was lost"))),
     }
 }
 
 #[cold]
-fn given_back() -> Error {
-    fenced("the log was given back")
+fn log_released_error() -> Error {
+    fence_error("the log was given back")
 }
 
 #[cold]
-fn fenced(why: &str) -> Error {
+fn fence_error(why: &str) -> Error {
     JournalError::new(
         JournalErrorKind::Fenced,
         format!("nothing can be appended: {why}"),
@@ -543,7 +547,7 @@ mod tests {
             })
         }
 
-        fn appended(&self, stamped: &[Arc<Stamped>], _: Option<Seq>) {
+        fn on_append(&self, stamped: &[Arc<Stamped>], _: Option<Seq>) {
             self.1
                 .lock()
                 .expect("no panic")

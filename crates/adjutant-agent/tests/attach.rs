@@ -277,7 +277,7 @@ async fn reader_hears_what_was_acknowledged_when_another_program_speaks() {
         .stream()
         .expect("the session is free")
         .detach();
-    gate.reached().await;
+    gate.wait_until_reached().await;
     agent
         .log()
         .acknowledge()
@@ -337,7 +337,7 @@ async fn reader_goes_on_by_the_log_when_the_run_is_given_up_and_resumed() {
         .stream()
         .expect("the session is free")
         .detach();
-    gate.reached().await;
+    gate.wait_until_reached().await;
     let attached = tokio::spawn(rest(agent.log().attach(Seq(0))));
     // Time passes only when nothing else can move: the reader has what there is.
     tokio::time::sleep(Duration::from_millis(1)).await;

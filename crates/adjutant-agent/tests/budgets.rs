@@ -59,7 +59,7 @@ fn request_waits_when_others_hold_what_may_be_given_back() {
     };
     assert!(poll(&mut small).is_pending());
     assert_eq!(
-        (root.spent(), root.held()),
+        (root.spent(), root.outstanding()),
         (
             Spend {
                 tokens: 60,
@@ -78,7 +78,7 @@ fn request_waits_when_others_hold_what_may_be_given_back() {
         Poll::Ready(Err(Limit::Tokens))
     );
     assert_eq!(
-        (root.spent(), root.held(), two.spent()),
+        (root.spent(), root.outstanding(), two.spent()),
         (
             Spend {
                 tokens: 100,
@@ -133,7 +133,7 @@ fn output_is_cut_when_less_is_left() {
         overdraws: false,
     };
     let held = |bid: ReservationRequest| match poll(&mut (Box::pin(root.reserve(bid)) as Pending)) {
-        Poll::Ready(Ok(held)) => Ok((held.output(), held.held().cost)),
+        Poll::Ready(Ok(held)) => Ok((held.output(), held.amount().cost)),
         Poll::Ready(Err(limit)) => Err(limit),
         Poll::Pending => unreachable!("nothing is held"),
     };
@@ -171,19 +171,19 @@ fn tree_says_what_is_tightest_when_several_limits_are_set() {
         (Ok(()), Ok(()), Err(Limit::ToolCalls))
     );
     assert_eq!(
-        (child.tightest(), child.exhausted()),
+        (child.tightest(), child.blocking_limit()),
         (Some((Limit::ToolCalls, 2, 2)), None)
     );
     root.spend(Spend {
         requests: 1,
         ..Spend::default()
     });
-    assert_eq!(child.exhausted(), Some(Limit::Requests));
+    assert_eq!(child.blocking_limit(), Some(Limit::Requests));
     root.set_caps(Caps {
         requests: Some(20),
         ..Caps::default()
     });
-    assert_eq!(child.exhausted(), None);
+    assert_eq!(child.blocking_limit(), None);
 }
 
 /// One step of a random history of a tree.
@@ -230,7 +230,7 @@ proptest! {
                 }
                 Step::Settle { of, percent } if !held.is_empty() => {
                     let reservation = held.remove(of % held.len());
-                    let actual = Spend { tokens: reservation.held().tokens * percent / 100, ..Spend::default() };
+                    let actual = Spend { tokens: reservation.amount().tokens * percent / 100, ..Spend::default() };
                     reservation.settle(actual);
                 }
                 Step::Lose(at) if !held.is_empty() => drop(held.remove(at % held.len())),
@@ -238,7 +238,7 @@ proptest! {
                 _ => {}
             }
             for (node, cap) in &nodes {
-                prop_assert!(node.spent().tokens + node.held().tokens <= *cap);
+                prop_assert!(node.spent().tokens + node.outstanding().tokens <= *cap);
             }
         }
         // Whoever still waits is served or refused once nothing is held: nobody waits for ever.
@@ -254,6 +254,6 @@ proptest! {
         }
         prop_assert!(wishes.is_empty());
         held.clear();
-        prop_assert!(nodes.iter().all(|(node, _)| node.held() == Spend::default()));
+        prop_assert!(nodes.iter().all(|(node, _)| node.outstanding() == Spend::default()));
     }
 }

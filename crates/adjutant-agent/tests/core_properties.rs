@@ -170,7 +170,7 @@ fn leaves(session: &Session<'_>) -> bool {
 /// Every drive has one end and is balanced; what it told is what the log tells.
 fn streams(session: &Session<'_>, records: &[Stamped]) {
     let who = Arc::new(session.agent.identity().clone());
-    let (mut events, mut logged) = (Events::of(Arc::clone(&who)), Vec::new());
+    let (mut events, mut logged) = (Events::new(Arc::clone(&who)), Vec::new());
     records
         .iter()
         .for_each(|stamped| events.fold(stamped, |event| logged.push(event)));

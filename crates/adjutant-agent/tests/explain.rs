@@ -307,7 +307,7 @@ fn answers(agent: &Agent) -> Vec<Answered> {
         .log()
         .pauses()
         .iter()
-        .map(|it| it.answered(answer(it.ask.kind)))
+        .map(|it| it.with_answer(answer(it.ask.kind)))
         .collect()
 }
 

@@ -76,7 +76,7 @@ async fn fingerprint_is_recorded_once_when_nothing_changes() {
     let found = configs(&log);
     assert_eq!(
         (found.len(), found[0].system),
-        (1, Digest::of(b"Be brief."))
+        (1, Digest::compute(b"Be brief."))
     );
     assert_eq!((found[0].tools.len(), &found[0].options), (1, &json!({})));
     let at = log

@@ -47,7 +47,7 @@ fn said(run: &Run) -> String {
             _ => None,
         });
     let heard = run
-        .heard()
+        .partial_reply()
         .iter()
         .filter(|part| matches!(part.kind, adjutant_llm::BlockKind::Text));
     replies.chain(heard.map(|part| part.text.clone())).collect()
@@ -139,7 +139,7 @@ async fn run_is_acknowledged_when_someone_else_drives_it() {
         .stream()
         .expect("the session is free")
         .detach();
-    gate.reached().await;
+    gate.wait_until_reached().await;
     agent
         .log()
         .acknowledge()
@@ -329,7 +329,11 @@ async fn event_is_given_when_the_log_holds_its_record() {
                 })
                 .durability(durability);
             let running = agent.run("Go.").stream().expect("the session is free");
-            let mut running = if is_saved { running.saved() } else { running };
+            let mut running = if is_saved {
+                running.only_saved()
+            } else {
+                running
+            };
             let (mut ahead, mut given) = (0, 0);
             while let Some(event) = running.next().await {
                 let held = records(&journal, agent.session_id())
@@ -359,7 +363,7 @@ async fn event_is_not_given_when_its_record_cannot_be_saved() {
         .run("Go.")
         .stream()
         .expect("the session is free")
-        .saved();
+        .only_saved();
     fails.store(true, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(running.next().await, None);
     assert_eq!(

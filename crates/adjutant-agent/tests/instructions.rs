@@ -117,7 +117,7 @@ async fn source_is_asked_at_each_run() {
 async fn source_error_keeps_its_causes() {
     let unread = async |_| {
         Err::<String, _>(
-            InstructionError::failed("no file")
+            InstructionError::failure("no file")
                 .with_source(std::io::Error::other("the disk is gone"))
                 .into(),
         )
@@ -141,7 +141,7 @@ async fn source_error_keeps_its_causes() {
 #[tokio::test]
 async fn source_error_of_a_foreign_type_is_said_once_and_keeps_its_causes() {
     let unread = async |_| {
-        let cause = InstructionError::failed("no file")
+        let cause = InstructionError::failure("no file")
             .with_source(std::io::Error::other("the disk is gone"));
         Err::<String, _>(std::io::Error::other(cause).into())
     };
@@ -159,7 +159,7 @@ async fn source_error_of_a_foreign_type_is_said_once_and_keeps_its_causes() {
 #[test]
 fn error_explains_itself_within_its_limit() {
     let error =
-        InstructionError::failed("a").with_source(InstructionError::failed("é".repeat(4_000)));
+        InstructionError::failure("a").with_source(InstructionError::failure("é".repeat(4_000)));
     let explained = error.explain();
     assert_eq!(*explained, format!("a: {}…", "é".repeat(2_045)));
     assert_eq!(explained.len(), 4_096);
@@ -168,7 +168,7 @@ fn error_explains_itself_within_its_limit() {
 #[tokio::test]
 async fn resolving_fails_when_a_source_fails() {
     let instructions = Instructions::from("text")
-        .source(async |_| Err::<String, _>(InstructionError::failed("no answer").into()));
+        .source(async |_| Err::<String, _>(InstructionError::failure("no answer").into()));
     let cx = SectionContext {
         who: who(),
         run: RunNo(1),

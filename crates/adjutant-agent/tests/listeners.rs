@@ -180,7 +180,7 @@ async fn subscriber_reads_on_when_it_reads_while_the_run_goes_on() {
     let mut subscription = agent.log().subscribe();
     let running = agent.run("Go.").stream().expect("the session is free");
     let running = tokio::spawn(running.collect::<Vec<_>>());
-    gate.reached().await;
+    gate.wait_until_reached().await;
     let mut events = heard(&mut subscription);
     assert!(
         events.len() > 1_000 && ends(&events) == 0,
@@ -309,7 +309,7 @@ async fn past_events_tell_of_a_pause_when_the_run_waits() {
         by: 1,
         message: None,
     };
-    let answers = vec![pauses[0].answered(answer)];
+    let answers = vec![pauses[0].with_answer(answer)];
     streamed.extend(
         agent
             .resume(answers)

@@ -179,7 +179,7 @@ async fn run_goes_on_when_it_is_detached() {
         .stream()
         .expect("the session is free")
         .detach();
-    gate.reached().await;
+    gate.wait_until_reached().await;
     check_busy(&agent);
     gate.open();
     assert_eq!(

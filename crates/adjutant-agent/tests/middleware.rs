@@ -365,7 +365,7 @@ async fn parked_run_stays_parked_when_middleware_lets_it_pass() {
         by: 1,
         message: None,
     };
-    let answers = vec![pauses[0].answered(answer)];
+    let answers = vec![pauses[0].with_answer(answer)];
     let result = agent.resume(answers).await.expect("the run finishes");
     assert_eq!(result.text(), "Hi.");
     assert_eq!(told(&lines), ["1 in", "1 out", "1 in", "1 out"]);

@@ -314,8 +314,8 @@ async fn run_fails_or_is_unanswered_when_no_answer_is_what_is_wanted() {
         .await
         .expect_err("it is no schema");
     assert_eq!(error.kind(), ErrorKind::Prompt);
-    let taken =
-        Output::<Value>::of(Format::new("price", json!({"type": "object"}))).expect("a schema");
+    let taken = Output::<Value>::from_format(Format::new("price", json!({"type": "object"})))
+        .expect("a schema");
     let error = stage(&model)
         .0
         .output(taken)
@@ -376,7 +376,7 @@ async fn wish_is_known_when_the_run_is_resumed_elsewhere() {
         let later = way.model([way.says(json!({"customer": "Ada"})), way.says(json!(ada()))]);
         let (agent, _) = stage(&later);
         let agent = agent.tool(pay()).journal(Arc::clone(&journal));
-        let answers = vec![pauses[0].answered(Answer::approve())];
+        let answers = vec![pauses[0].with_answer(Answer::approve())];
         let result = agent.resume(answers).await.expect("it ends");
         assert_eq!(result.output.as_deref(), Some(&json!(ada())), "{way:?}");
         assert_eq!((result.turns, later.requests().len()), (3, 2), "{way:?}");

@@ -153,7 +153,7 @@ async fn answer_is_refused_when_its_pause_is_not_what_was_shown() {
         let agent = staged(agent, &ran);
         let waits = pauses(&agent.run("Go.").await.expect("the run waits")).remove(0);
         let error = agent
-            .resume(vec![was(&waits).answered(Answer::approve())])
+            .resume(vec![was(&waits).with_answer(Answer::approve())])
             .await
             .expect_err("another call");
         assert_eq!(
@@ -168,7 +168,7 @@ async fn answer_is_refused_when_its_pause_is_not_what_was_shown() {
             (Vec::new(), vec![Arc::clone(&waits)])
         );
         agent
-            .resume(vec![waits.answered(Answer::approve())])
+            .resume(vec![waits.with_answer(Answer::approve())])
             .await
             .expect("the run finishes");
         assert_eq!(ran.args(), [json!({"n": 1})]);

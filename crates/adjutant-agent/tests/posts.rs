@@ -127,7 +127,7 @@ async fn message_joins_the_run_when_it_is_posted_while_the_model_speaks() {
     assert_eq!(log[queued + 1].record, Record::Heeded { post: no });
     assert_eq!(
         journal
-            .posted(agent.session_id(), PostNo(0))
+            .read_posts(agent.session_id(), PostNo(0))
             .await
             .expect("memory does not fail"),
         []
@@ -204,7 +204,7 @@ async fn posts_wait_for_the_next_run_when_none_goes_on() {
         (
             heeded,
             journal
-                .posted(agent.session_id(), PostNo(0))
+                .read_posts(agent.session_id(), PostNo(0))
                 .await
                 .expect("it is there")
         ),

@@ -139,7 +139,7 @@ async fn preview_leaves_the_run_alone_when_the_model_is_speaking() {
         .stream()
         .expect("the session is free")
         .detach();
-    gate.reached().await;
+    gate.wait_until_reached().await;
     let seen = agent
         .log()
         .preview("And then?")

@@ -122,7 +122,7 @@ async fn property(plans: Vec<Plan>) {
     let requests = models.iter().flat_map(|model| model.requests());
     requests.for_each(|request| check::request(&request, run.history()));
 
-    let (mut events, mut folded) = (Events::of(Arc::new(agent.identity().clone())), Vec::new());
+    let (mut events, mut folded) = (Events::new(Arc::new(agent.identity().clone())), Vec::new());
     records
         .iter()
         .for_each(|stamped| events.fold(stamped, |event| folded.push(event)));

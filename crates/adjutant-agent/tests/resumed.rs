@@ -256,7 +256,7 @@ async fn edited_approval_is_refused_when_a_hook_denies_it() {
     );
     assert_eq!(asks, ("clerk", "clerk", Some("write")));
     let again = || few(rest.program([Script::new().text("Done.")]).1);
-    let answer = pause.answered(Answer::approve_with(r#"{"n": 1000}"#));
+    let answer = pause.with_answer(Answer::approve_with(r#"{"n": 1000}"#));
     let refused = again()
         .resume(vec![answer])
         .await
@@ -266,7 +266,7 @@ async fn edited_approval_is_refused_when_a_hook_denies_it() {
         (&*pause.refused[0], rest.ran.args().len()),
         ("not executed: too many", 0)
     );
-    let answer = pause.answered(Answer::approve_with(r#"{"n": 7}"#));
+    let answer = pause.with_answer(Answer::approve_with(r#"{"n": 7}"#));
     assert_eq!(
         again()
             .resume(vec![answer])
@@ -295,7 +295,7 @@ async fn approval_for_the_run_counts_when_its_arguments_are_taken() {
     };
     let parked = agent.run("Go.").await.expect("the run waits");
     let parked = agent
-        .resume(vec![parked.pauses()[0].answered(approve(9))])
+        .resume(vec![parked.pauses()[0].with_answer(approve(9))])
         .await
         .expect("the run waits on");
     let parked = agent
@@ -307,7 +307,7 @@ async fn approval_for_the_run_counts_when_its_arguments_are_taken() {
         (vec!["main/c2_0_0".to_owned()], 0)
     );
     let ended = agent
-        .resume(vec![parked.pauses()[0].answered(approve(5))])
+        .resume(vec![parked.pauses()[0].with_answer(approve(5))])
         .await
         .expect("it answers");
     assert_eq!(

@@ -58,12 +58,20 @@ impl Desk {
             self.decide(),
             Next::Start(Activity::Prepare { turn }.into())
         );
-        self.take([Record::prepared(turn, ModelId::from("t/m"), Vec::new())]);
+        self.take([Record::turn_prepared(
+            turn,
+            ModelId::from("t/m"),
+            Vec::new(),
+        )]);
         assert_eq!(
             self.decide(),
             Next::Start(Activity::Ask { turn, attempt: 0 }.into())
         );
-        self.take([Record::replied(turn, reply(turn.0, stop, calls), None)]);
+        self.take([Record::reply_received(
+            turn,
+            reply(turn.0, stop, calls),
+            None,
+        )]);
     }
 
     fn launch(&mut self, acts: Vec<Activity>) {
@@ -117,7 +125,7 @@ fn allow(call: CallId, replay: Replay, sequential: bool) -> Record {
 
 fn pause(call: CallId, key: Option<&str>) -> Arc<Pause> {
     let call = Call::new(call, "act", "{}");
-    Arc::new(Pause::of_call(
+    Arc::new(Pause::for_call(
         &Identity::root("main".into(), "a", "agent"),
         call,
         key,
@@ -150,7 +158,7 @@ fn admit(call: CallId) -> Activity {
 
 fn answered(pause: &Arc<Pause>, answer: Answer) -> Record {
     Record::Resumed {
-        answers: vec![pause.answered(answer)],
+        answers: vec![pause.with_answer(answer)],
         limits: None,
         terms: None,
     }
@@ -211,7 +219,7 @@ fn call_that_needs_nothing_runs_when_its_sibling_waits() {
             stop: Vec::new()
         }
     );
-    desk.take([Record::returned(id(1, 1), CallResult::ok("done"))]);
+    desk.take([Record::call_returned(id(1, 1), CallResult::ok("done"))]);
     assert_eq!(desk.decide(), Next::Park(vec![waits]));
 }
 
@@ -288,7 +296,7 @@ fn call_that_runs_alone_is_a_barrier_between_earlier_and_later_calls() {
                 }
                 // One result after the other: a barrier waits for the last one.
                 for (done, at) in (1..).zip(batch) {
-                    desk.take([Record::returned(id(1, *at), CallResult::ok("done"))]);
+                    desk.take([Record::call_returned(id(1, *at), CallResult::ok("done"))]);
                     let left = batch[done..].iter().map(|at| ActivityId::Call(id(1, *at)));
                     let busy: BTreeSet<_> = left.collect();
                     if !busy.is_empty() {
@@ -353,8 +361,8 @@ fn run_asks_for_more_and_goes_on_when_its_turns_are_spent() {
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
     desk.take([
-        Record::returned(id(1, 0), CallResult::ok("done")),
-        Record::settled(TurnNo(1)),
+        Record::call_returned(id(1, 0), CallResult::ok("done")),
+        Record::turn_settled(TurnNo(1)),
     ]);
     assert_eq!(
         desk.decide(),
@@ -386,8 +394,8 @@ fn run_has_a_last_turn_without_tools_when_more_is_declined() {
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
     desk.take([
-        Record::returned(id(1, 0), CallResult::ok("done")),
-        Record::settled(TurnNo(1)),
+        Record::call_returned(id(1, 0), CallResult::ok("done")),
+        Record::turn_settled(TurnNo(1)),
     ]);
     assert_eq!(
         desk.decide(),
@@ -406,7 +414,7 @@ fn run_has_a_last_turn_without_tools_when_more_is_declined() {
         Next::Start(Activity::Settle { turn: TurnNo(2) }.into())
     );
     assert_eq!(desk.results(), [Status::OverLimit]);
-    desk.take([Record::settled(TurnNo(2))]);
+    desk.take([Record::turn_settled(TurnNo(2))]);
     assert_eq!(
         desk.decide(),
         Next::Done(Outcome::Limit {
@@ -423,7 +431,7 @@ fn run_ends_at_its_limit_without_a_request_when_an_effect_says_so() {
         desk.decide(),
         Next::Start(Activity::Prepare { turn }.into())
     );
-    let mut prepared = Record::prepared(turn, ModelId::from("t/m"), Vec::new());
+    let mut prepared = Record::turn_prepared(turn, ModelId::from("t/m"), Vec::new());
     if let Record::Prepared { stop, .. } = &mut prepared {
         *stop = Some(Limit::Stalled);
     }
@@ -457,7 +465,7 @@ fn run_winds_up_when_its_time_is_spent() {
             stop: vec![ActivityId::Call(id(1, 0))]
         }
     );
-    desk.take([Record::returned(
+    desk.take([Record::call_returned(
         id(1, 0),
         CallResult::new(Status::Cancelled, "stopped"),
     )]);
@@ -483,14 +491,14 @@ fn run_goes_on_when_a_message_was_placed_after_its_answer() {
             lane,
             content,
         },
-        Record::settled(TurnNo(1)),
+        Record::turn_settled(TurnNo(1)),
         Record::Placed {
             items: vec![1],
             revised: Vec::new(),
         },
     ]);
     desk.reply(2, FinishReason::End, 0);
-    desk.take([Record::settled(TurnNo(2))]);
+    desk.take([Record::turn_settled(TurnNo(2))]);
     let reply = Arc::clone(desk.run.reply().expect("it said something"));
     assert_eq!(
         desk.decide(),
@@ -510,7 +518,7 @@ fn run_goes_on_when_its_reply_was_interrupted_and_nobody_cancelled() {
         Next::Start(Activity::Settle { turn: TurnNo(1) }.into())
     );
     assert_eq!(desk.results(), [Status::Cancelled]);
-    desk.take([Record::settled(TurnNo(1))]);
+    desk.take([Record::turn_settled(TurnNo(1))]);
     assert_eq!(
         desk.decide(),
         Next::Start(Activity::Prepare { turn: TurnNo(2) }.into())
@@ -523,7 +531,7 @@ fn turn_is_prepared_again_when_its_request_did_not_fit() {
     let turn = TurnNo(1);
     desk.decide();
     desk.take([
-        Record::prepared(turn, ModelId::from("t/m"), Vec::new()),
+        Record::turn_prepared(turn, ModelId::from("t/m"), Vec::new()),
         Record::Overflowed {
             turn,
             overflow: Overflow::default(),

@@ -70,7 +70,7 @@ async fn snapshot_shows_the_partial_reply_when_the_model_is_speaking() {
         .wait_at(1, &gate)]);
     let running = agent.run("Hi.").stream().expect("the session is free");
     let running = tokio::spawn(running.finish());
-    gate.reached().await;
+    gate.wait_until_reached().await;
     let seen = agent.snapshot();
     assert_eq!(
         seen.partial.map(|reply| reply.text()).as_deref(),
@@ -179,7 +179,7 @@ async fn snapshot_can_be_taken_when_the_run_is_on_another_task() {
         .stream()
         .expect("the session is free")
         .detach();
-    gate.reached().await;
+    gate.wait_until_reached().await;
     let other = agent.clone();
     let seen = tokio::spawn(async move { (other.snapshot(), other.log().transcript().len()) })
         .await

@@ -111,7 +111,7 @@ fn large_texts_stand_beside_their_record_when_it_is_written() {
     assert_eq!(
         attachments,
         [Attachment {
-            digest: Digest::of(large.as_bytes()),
+            digest: Digest::compute(large.as_bytes()),
             bytes: Bytes::from(large.clone())
         }]
     );

@@ -98,7 +98,7 @@ fn extend(result: &RunResult) -> Vec<Answered> {
     pauses
         .iter()
         .map(|pause| {
-            pause.answered(Answer::Extend {
+            pause.with_answer(Answer::Extend {
                 by: 5,
                 message: None,
             })

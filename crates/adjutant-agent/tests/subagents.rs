@@ -26,7 +26,7 @@ use tokio::sync::Barrier;
 async fn child_is_made_only_within_a_call_when_it_is_asked_for() {
     let cx = CallContext::detached();
     assert!(cx.get::<dyn Spawn>().is_none());
-    let error = AgentFactory::of(&cx).expect_err("there is no call");
+    let error = AgentFactory::from_context(&cx).expect_err("there is no call");
     assert_eq!(
         &*error.message,
         "agents are opened only within a call of a run"
@@ -240,7 +240,7 @@ async fn factory_makes_a_root_or_a_child_when_it_is_one() {
         (0, "Yes.".to_owned())
     );
     let agent = parent(work(|cx| async move {
-        let (depth, text) = ask(&AgentFactory::of(&cx)?).await?;
+        let (depth, text) = ask(&AgentFactory::from_context(&cx)?).await?;
         Ok(CallResult::ok(format!("{depth} {text}")))
     }));
     let result = agent.run("Go.").await.expect("the run finishes");

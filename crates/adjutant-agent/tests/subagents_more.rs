@@ -123,7 +123,8 @@ async fn stop_of_a_child_is_a_warning_when_its_hook_fails() {
 #[tokio::test]
 async fn child_runs_alone_when_it_opts_out_of_the_parents_hooks() {
     let lines = Lines::default();
-    let agent = parent(opening(noting("inner", &lines).isolated())).hooks(noting("outer", &lines));
+    let agent =
+        parent(opening(noting("inner", &lines).without_inherited())).hooks(noting("outer", &lines));
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(
         told(&lines),

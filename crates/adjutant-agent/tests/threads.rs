@@ -95,7 +95,7 @@ async fn round(number: usize) {
         .requests()
         .iter()
         .for_each(|request| check::request(request, run.history()));
-    let (mut fold, mut folded) = (Events::of(Arc::new(agent.identity().clone())), Vec::new());
+    let (mut fold, mut folded) = (Events::new(Arc::new(agent.identity().clone())), Vec::new());
     records
         .iter()
         .for_each(|stamped| fold.fold(stamped, |event| folded.push(event)));

@@ -186,7 +186,7 @@ async fn hidden_tool_is_refused_when_the_model_calls_it() {
     };
     let mut reply = Reply::new("test/model".into(), FinishReason::Calls);
     reply.blocks = vec![call(0, "hidden"), call(1, "look"), call(2, "nobody")];
-    let mut prepared = Record::prepared(TurnNo(1), "test/model".into(), Vec::new());
+    let mut prepared = Record::turn_prepared(TurnNo(1), "test/model".into(), Vec::new());
     if let Record::Prepared { hidden, .. } = &mut prepared {
         *hidden = vec!["hidden".into()];
     }
@@ -197,7 +197,7 @@ async fn hidden_tool_is_refused_when_the_model_calls_it() {
             last: None,
         },
         prepared,
-        Record::replied(TurnNo(1), Arc::new(reply), None),
+        Record::reply_received(TurnNo(1), Arc::new(reply), None),
     ];
     let (journal, id) = (MemoryJournal::default(), LogId("log".into()));
     let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), 0, "main".into(), record));

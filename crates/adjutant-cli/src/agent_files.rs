@@ -50,8 +50,8 @@ impl AgentFiles {
     ) -> Result<Self, Problem> {
         let mut files = Self::default();
         for folder in &choice.agents {
-            let read =
-                Definition::folder(folder).map_err(|error| Problem::of(Exit::Usage, &error))?;
+            let read = Definition::folder(folder)
+                .map_err(|error| Problem::from_error(Exit::Usage, &error))?;
             files.take(folder, read);
         }
         if choice.agents.is_empty() {

@@ -159,7 +159,7 @@ fn check(args: &CheckAgents) -> Result<Exit, Problem> {
 fn read(path: &Path) -> Result<(Vec<Definition>, Vec<String>), Problem> {
     if !path.is_file() {
         let (read, problems) =
-            Definition::folder(path).map_err(|error| Problem::of(Exit::Usage, &error))?;
+            Definition::folder(path).map_err(|error| Problem::from_error(Exit::Usage, &error))?;
         return Ok((read, problems.iter().map(agent_files::line).collect()));
     }
     Ok(

@@ -20,7 +20,7 @@ pub(crate) fn read(path: &Path) -> Result<Output<Value>, Problem> {
         )
     };
     let schema: Arc<Value> = serde_json::from_str(&text).map_err(|error| wrong().cause(&error))?;
-    Output::of(Format::new(NAME, schema)).map_err(|error| match error {
+    Output::from_format(Format::new(NAME, schema)).map_err(|error| match error {
         Error::Output(cause) => wrong().cause(&cause),
         error => wrong().cause(&error),
     })

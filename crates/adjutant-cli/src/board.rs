@@ -54,7 +54,7 @@ async fn list(args: ListTasks) -> Result<Exit, Problem> {
     let page = board
         .list(&query)
         .await
-        .map_err(|error| trouble::of_board(&error))?;
+        .map_err(|error| trouble::board_problem(&error))?;
     let text = if args.json {
         page.tasks.iter().map(object).collect()
     } else {
@@ -104,7 +104,7 @@ async fn show(args: ShowTask) -> Result<Exit, Problem> {
     let listed = board
         .show(&TaskId::from(args.id.as_str()))
         .await
-        .map_err(|error| trouble::of_board(&error))?;
+        .map_err(|error| trouble::board_problem(&error))?;
     write(&if args.json {
         object(&listed)
     } else {
@@ -122,7 +122,7 @@ async fn change(args: TheseTasks, change: TaskAction) -> Result<Exit, Problem> {
             TaskAction::Retry => ("retried", board.retry(&id).await),
             TaskAction::Cancel => ("cancelled", board.cancel(&id).await),
         };
-        let task = changed.map_err(|error| trouble::of_board(&error))?;
+        let task = changed.map_err(|error| trouble::board_problem(&error))?;
         write(&if args.json {
             plain::json_line(json!(task))
         } else {

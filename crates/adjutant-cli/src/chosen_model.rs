@@ -135,7 +135,7 @@ impl ChosenModel {
 
     /// Returns the number of exchanges of the cassette that were not replayed.
     pub(crate) fn left(&self) -> usize {
-        self.played.as_ref().map_or(0, |played| played.left())
+        self.played.as_ref().map_or(0, |played| played.remaining())
     }
 
     /// Returns a hint for a failed call.
@@ -170,7 +170,7 @@ impl ChosenModel {
                     models
                         .resolve(&choice)
                         .await
-                        .map_err(|error| wrong(of_models(&error)))?;
+                        .map_err(|error| wrong(model_problem(&error)))?;
                     Some(choice)
                 }
                 Others::Unrecorded => {
@@ -193,7 +193,7 @@ impl ChosenModel {
     }
 
     async fn live(how: &How, usual: Option<&str>) -> Result<Self, Problem> {
-        let wrong = |error: runtime::Error| of_models(&error);
+        let wrong = |error: runtime::Error| model_problem(&error);
         let chooser = chooser::chooser()?.timeouts("", how.model_timeouts.unwrap_or_default());
         let mut models = Models::new(chooser, SystemWorld);
         let (mut names, mut notices) = (how.models.clone(), Vec::new());
@@ -264,8 +264,8 @@ fn choice(names: &[String], retries: u32) -> ModelChoice {
 }
 
 /// Returns the problem of an unavailable model, with the model's own error.
-fn of_models(error: &runtime::Error) -> Problem {
-    Problem::of(Exit::Usage, error.source().unwrap_or(error))
+fn model_problem(error: &runtime::Error) -> Problem {
+    Problem::from_error(Exit::Usage, error.source().unwrap_or(error))
 }
 
 fn is_planner(model: &ModelId) -> bool {

@@ -13,7 +13,7 @@ use adjutant::{
 };
 
 use crate::{
-    chooser, exit::Exit, plain, problem::Problem, screen::tell, trouble::of_runtime,
+    chooser, exit::Exit, plain, problem::Problem, screen::tell, trouble::runtime_problem,
     waits::MAX_ON_TERMINAL,
 };
 
@@ -112,7 +112,7 @@ impl Consent<'_> {
     pub(crate) fn ask_for(&self, error: &Error) -> Result<(), Problem> {
         match error.wants() {
             Some(wants) => self.ask(wants),
-            None => Err(of_runtime(error)),
+            None => Err(runtime_problem(error)),
         }
     }
 
@@ -122,7 +122,7 @@ impl Consent<'_> {
             || self
                 .store
                 .holds(wants.digest())
-                .map_err(|error| of_runtime(&error))?)
+                .map_err(|error| runtime_problem(&error))?)
     }
 
     /// Stores the trust in them.
@@ -130,7 +130,9 @@ impl Consent<'_> {
         if wants.is_empty() {
             return Ok(());
         }
-        self.store.trust(wants).map_err(|error| of_runtime(&error))
+        self.store
+            .trust(wants)
+            .map_err(|error| runtime_problem(&error))
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn end(
             error
                 .result()
                 .into_iter()
-                .for_each(|result| screen.tell(&Took::of(result).to_string()));
+                .for_each(|result| screen.tell(&Took::from_result(result).to_string()));
             return Ok(exit);
         }
     };
@@ -43,7 +43,7 @@ pub(crate) async fn end(
         }
         (outcome, _) => {
             stopped(job, outcome, &result, screen);
-            Exit::of(outcome)
+            Exit::from_outcome(outcome)
         }
     };
     if job.model.left() > 0 {
@@ -52,7 +52,7 @@ pub(crate) async fn end(
             job.model.left()
         ));
     }
-    screen.tell(&Took::of(&result).to_string());
+    screen.tell(&Took::from_result(&result).to_string());
     Ok(exit)
 }
 
@@ -60,12 +60,12 @@ pub(crate) async fn end(
 pub(crate) fn failed(job: &Job<'_>, error: &adjutant::Error) -> Problem {
     match (error.kind(), error.journal_error(), &job.kept) {
         (ErrorKind::Paused, _, Some(kept)) => waits::waiting(kept),
-        (ErrorKind::Answers, ..) => Problem::of(Exit::Usage, error),
-        (_, Some(error), Some(kept)) => trouble::of_session(error, &kept.name.0),
+        (ErrorKind::Answers, ..) => Problem::from_error(Exit::Usage, error),
+        (_, Some(error), Some(kept)) => trouble::session_problem(error, &kept.name.0),
         _ if let Some(Failure::Output { reason }) = error.result().and_then(failure) => {
             unfit(reason)
         }
-        _ => of_model(job, error.model_error(), error),
+        _ => model_problem(job, error.model_error(), error),
     }
 }
 
@@ -83,7 +83,11 @@ fn unfit(why: &str) -> Problem {
 }
 
 /// Converts an error of a model to a problem.
-fn of_model(job: &Job<'_>, model: Option<&llm::Error>, error: &dyn std::error::Error) -> Problem {
+fn model_problem(
+    job: &Job<'_>,
+    model: Option<&llm::Error>,
+    error: &dyn std::error::Error,
+) -> Problem {
     // Failed before a request was sent: a base URL or a key that cannot be used.
     let configured = |error: &llm::Error| {
         error.kind() == llm::ErrorKind::Config && error.details().status.is_none()
@@ -93,7 +97,7 @@ fn of_model(job: &Job<'_>, model: Option<&llm::Error>, error: &dyn std::error::E
     } else {
         Exit::Failed
     };
-    let problem = Problem::of(exit, error);
+    let problem = Problem::from_error(exit, error);
     match model.and_then(|error| job.model.cure(error)) {
         Some(hint) => problem.hint(hint),
         None => problem,

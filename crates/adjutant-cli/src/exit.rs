@@ -39,7 +39,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Returns the exit code for the outcome of a run.
-    pub(crate) fn of(outcome: &Outcome) -> Self {
+    pub(crate) fn from_outcome(outcome: &Outcome) -> Self {
         match outcome {
             outcome if outcome.is_silent() => Exit::Unfit,
             Outcome::Finished { .. } => Exit::Finished,
@@ -147,7 +147,7 @@ mod tests {
         ];
         for (outcome, exit, code) in cases {
             assert_eq!(
-                (Exit::of(&outcome), exit as u8),
+                (Exit::from_outcome(&outcome), exit as u8),
                 (exit, code),
                 "{outcome:?}"
             );

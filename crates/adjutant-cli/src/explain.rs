@@ -30,7 +30,7 @@ pub(crate) async fn explain(
         .log()
         .explain()
         .await
-        .map_err(|error| Problem::of(Exit::Failed, &error))?;
+        .map_err(|error| Problem::from_error(Exit::Failed, &error))?;
     let mut text = String::new();
     if !run.is_open() {
         text += "no run is open: nothing would be done again\n";
@@ -51,7 +51,7 @@ pub(crate) async fn explain(
             .log()
             .config()
             .await
-            .map_err(|error| Problem::of(Exit::Failed, &error))?;
+            .map_err(|error| Problem::from_error(Exit::Failed, &error))?;
         for difference in recorded.differences(&now) {
             let _ = writeln!(text, "differs: {}", line(&difference));
         }

@@ -24,7 +24,7 @@ use crate::{
     resume::answers,
     screen::{Chatter, tell, write},
     store::Store,
-    trouble::{of_journal, of_runtime},
+    trouble::{journal_problem, runtime_problem},
     up, waits,
     work::work,
 };
@@ -49,7 +49,7 @@ pub(crate) fn fleet(command: Fleet) -> Result<Exit, Problem> {
 
 async fn perform(args: &Worker) -> Result<Exit, Problem> {
     let resolved = create::resolve(&args.manifest, Overrides::default())?;
-    let trusted = TrustStore::of_user();
+    let trusted = TrustStore::for_user();
     let command = format!(
         "adjutant worker --manifest {}",
         plain::word(&args.manifest.to_string_lossy())
@@ -63,7 +63,7 @@ async fn perform(args: &Worker) -> Result<Exit, Problem> {
     consent.ask(&create::wants(&resolved)?)?;
     let store = Store::open(&args.at).await?;
     let due = due_work(&store)?;
-    let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
+    let credentials = Credentials::from_lookup(&resolved, |name| std::env::var(name).ok());
     let engine = Engine::builder(resolved)
         .credentials(credentials)
         .store(store.opened().clone());
@@ -72,7 +72,7 @@ async fn perform(args: &Worker) -> Result<Exit, Problem> {
         .trusted()
         .build()
         .await
-        .map_err(|error| of_runtime(&error))?;
+        .map_err(|error| runtime_problem(&error))?;
     let lead = move |info: &LogInfo| match engine.child(info) {
         Some(child) => child.map(Lead::Agent),
         None => engine.lead(&info.log.0),
@@ -103,11 +103,11 @@ async fn perform(args: &Worker) -> Result<Exit, Problem> {
     workers
         .run(stop)
         .await
-        .map_err(|error| of_journal(&error))?;
+        .map_err(|error| journal_problem(&error))?;
     tell(&format!(
         "drove {} runs to their ends, {} until they wait",
-        done.finished(),
-        done.parked()
+        done.finish_count(),
+        done.park_count()
     ));
     Ok(if *asked.borrow() {
         Exit::Finished
@@ -119,7 +119,10 @@ async fn perform(args: &Worker) -> Result<Exit, Problem> {
 async fn status(args: &StatusOfFleet) -> Result<Exit, Problem> {
     let store = Store::find(&args.at).await?;
     let due = due_work(&store)?;
-    let told = due.backlog().await.map_err(|error| of_journal(&error))?;
+    let told = due
+        .backlog()
+        .await
+        .map_err(|error| journal_problem(&error))?;
     let shown = shown(&*due).await?;
     if args.json {
         let sessions: Vec<_> = shown
@@ -181,7 +184,10 @@ async fn shown(due: &dyn DueWork) -> Result<Vec<LogInfo>, Problem> {
         },
     );
     loop {
-        let page = due.list(&query).await.map_err(|error| of_journal(&error))?;
+        let page = due
+            .list(&query)
+            .await
+            .map_err(|error| journal_problem(&error))?;
         let stands = |info: &LogInfo| match info.work {
             Some(Work::Open) => info.is_owned,
             Some(Work::Parked { .. } | Work::Aside { .. }) => true,
@@ -200,7 +206,7 @@ async fn post(args: &PostDue) -> Result<Exit, Problem> {
     if args.text.trim().is_empty() {
         return Err(Problem::new(Exit::Usage, "the message is empty"));
     }
-    let log = check_name(&args.name).map_err(|error| of_runtime(&error))?;
+    let log = check_name(&args.name).map_err(|error| runtime_problem(&error))?;
     let store = Store::open(&args.at).await?;
     let due = due_work(&store)?;
     let content = Entry::from(UserMessage::text(args.text.as_str()));
@@ -212,10 +218,13 @@ async fn post(args: &PostDue) -> Result<Exit, Problem> {
         },
     )
     .await
-    .map_err(|error| of_journal(&error))?;
+    .map_err(|error| journal_problem(&error))?;
     store.settle(&log).await;
     let (name, option) = (plain::word(&args.name), store.option());
-    let info = due.info(&log).await.map_err(|error| of_journal(&error))?;
+    let info = due
+        .info(&log)
+        .await
+        .map_err(|error| journal_problem(&error))?;
     tell(&match &info.work {
         Some(Work::Aside { why }) => format!(
             "the session is set aside, so no worker hears it yet: {}; `adjutant fleet retry {name}{option}` has it driven again",
@@ -233,7 +242,7 @@ async fn answer(args: &AnswerDue) -> Result<Exit, Problem> {
     let run = sessions
         .transcript(&info.log, Seq(u64::MAX))
         .await
-        .map_err(|error| of_journal(&error))?;
+        .map_err(|error| journal_problem(&error))?;
     let pauses: Vec<Arc<Pause>> = run.pauses().cloned().collect();
     let given = answers::answers(&args.given, &pauses)?;
     if given.is_empty() {
@@ -255,7 +264,7 @@ async fn answer(args: &AnswerDue) -> Result<Exit, Problem> {
     up::view::prompter(&store)
         .control(Some(&info.log.0), given)
         .await
-        .map_err(|error| of_runtime(&error))?;
+        .map_err(|error| runtime_problem(&error))?;
     tell("a worker hears it");
     Ok(Exit::Finished)
 }
@@ -266,7 +275,7 @@ async fn retry(args: &Retry) -> Result<Exit, Problem> {
     let was_aside = due_work(&store)?
         .retry(&info.log)
         .await
-        .map_err(|error| of_journal(&error))?;
+        .map_err(|error| journal_problem(&error))?;
     tell(if was_aside {
         "a worker drives it again"
     } else {
@@ -279,5 +288,5 @@ fn due_work(store: &Store) -> Result<Arc<dyn DueWork>, Problem> {
     store
         .opened()
         .due_work()
-        .map_err(|error| of_runtime(&error))
+        .map_err(|error| runtime_problem(&error))
 }

@@ -42,7 +42,7 @@ pub(crate) async fn follow(
 ) -> Result<Followed, Problem> {
     // A later run continues after the position of a printed line, so no other record may have that position.
     let mut running = if how.json && saving == Saving::Soon {
-        running.saved()
+        running.only_saved()
     } else {
         running
     };
@@ -96,7 +96,7 @@ impl View {
     }
 
     /// Returns the view for the options; for a run with a requested answer, only that answer.
-    pub(crate) fn of(how: &How, wants_output: bool) -> Self {
+    pub(crate) fn from_options(how: &How, wants_output: bool) -> Self {
         let said = match (how.last, wants_output) {
             (true, _) => TextDisplay::Last,
             (false, true) => TextDisplay::Nothing,
@@ -181,7 +181,7 @@ impl View {
         screen.write(&plain::json_line(line))?;
         match &event.kind {
             EventKind::Warning { warning } => {
-                screen.show(&DisplayLine::Told(show::of_warning(warning)))
+                screen.show(&DisplayLine::Told(show::format_warning(warning)))
             }
             _ => Ok(()),
         }

@@ -57,7 +57,7 @@ impl Hands {
     ///
     /// # Errors
     /// `Usage` if the directory or its rules cannot be used.
-    pub(crate) fn of(
+    pub(crate) fn new(
         root: &Path,
         mode: AccessMode,
         settings: SandboxSettings,
@@ -72,8 +72,9 @@ impl Hands {
                 Trusting::Asked
             },
         )?;
-        let wrong =
-            |error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on");
+        let wrong = |error| {
+            Problem::from_error(Exit::Usage, &error).hint("--root names the directory to work on")
+        };
         let files = lent
             .into_iter()
             .fold(Files::new(root).map_err(wrong)?, Files::lent_by);
@@ -140,7 +141,7 @@ impl Hands {
             hands
                 .rules
                 .add(none)
-                .map_err(|error| Problem::of(Exit::Usage, &error))?;
+                .map_err(|error| Problem::from_error(Exit::Usage, &error))?;
         }
         let fetch = Fetch::new().rules(hands.rules.clone());
         let fetch = match network {
@@ -175,7 +176,7 @@ impl Hands {
             })
             .collect();
         let rules = self.rules.clone().with(&used, name);
-        self.rules = rules.map_err(|error| Problem::of(Exit::Usage, &error))?;
+        self.rules = rules.map_err(|error| Problem::from_error(Exit::Usage, &error))?;
         if unused > 0 {
             let hint = "hint: read them, then say --trust";
             self.told.push(format!(
@@ -239,7 +240,7 @@ impl Hands {
 /// Returns the file of the rules that the user approved for a directory, below `adjutant/rules` in the user's state
 /// directory.
 fn rules_file(root: &Path) -> Option<PathBuf> {
-    let name = Digest::of(root.as_os_str().as_encoded_bytes()).to_string();
+    let name = Digest::compute(root.as_os_str().as_encoded_bytes()).to_string();
     let state = store::usual().ok()?.with_file_name("rules");
     Some(state.join(name.get(..32)?))
 }

@@ -88,7 +88,7 @@ impl<'a> Job<'a> {
             || Opened::memory_only(SystemWorld),
             |store| store.opened().clone(),
         );
-        let engine = Engine::builder(Resolved::of(manifest))
+        let engine = Engine::builder(Resolved::from_manifest(manifest))
             .models(models)
             .skills(skills)
             .store(opened);
@@ -126,14 +126,14 @@ impl<'a> Job<'a> {
         let engine = engine
             .build()
             .await
-            .map_err(|error| Problem::of(Exit::Usage, &error))?;
+            .map_err(|error| Problem::from_error(Exit::Usage, &error))?;
         let session = kept.as_ref().map_or_else(
             || Uuid::new_v4().to_string(),
             |kept| kept.name.0.to_string(),
         );
         let lead = engine
             .lead(&session)
-            .map_err(|error| Problem::of(Exit::Usage, &error))?;
+            .map_err(|error| Problem::from_error(Exit::Usage, &error))?;
         let Lead::Agent(mut agent) = lead else {
             return Err(Problem::new(
                 Exit::Failed,

@@ -102,7 +102,7 @@ fn show(args: &ShowManifest) -> Result<Exit, Problem> {
     } else {
         resolved
             .to_yaml()
-            .map_err(|error| Problem::of(Exit::Usage, &error))?
+            .map_err(|error| Problem::from_error(Exit::Usage, &error))?
     };
     write(&text)?;
     Ok(Exit::Finished)

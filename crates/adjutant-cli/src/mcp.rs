@@ -195,7 +195,7 @@ async fn test(args: args::TestServer) -> Result<Exit, Problem> {
                     tell(&said[said.ceil_char_boundary(said.len().saturating_sub(MAX_SAID))..]);
                     Problem::new(Exit::Failed, why)
                 }
-                None => Problem::of(Exit::Failed, error),
+                None => Problem::from_error(Exit::Failed, error),
             };
             return Err(match error.kind {
                 ErrorKind::Unauthorised => {
@@ -302,7 +302,7 @@ async fn login(args: args::Login) -> Result<Exit, Problem> {
     })?;
     let config = place
         .config(&args.name, &found.spec, lookup)
-        .map_err(|error| Problem::of(Exit::Usage, &error))?;
+        .map_err(|error| Problem::from_error(Exit::Usage, &error))?;
     let Transport::Http(http) = config.transport else {
         let problem = Problem::new(
             Exit::Usage,
@@ -312,7 +312,7 @@ async fn login(args: args::Login) -> Result<Exit, Problem> {
     };
     let mut options = login_options(&found.spec.auth, lookup);
     options.scopes.extend(args.scope);
-    let failed = |error: adjutant::mcp::Error| Problem::of(Exit::Failed, &error);
+    let failed = |error: adjutant::mcp::Error| Problem::from_error(Exit::Failed, &error);
     let login = adjutant::mcp::Login::begin(&args.name, &http, options)
         .await
         .map_err(failed)?;

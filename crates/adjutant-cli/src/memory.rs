@@ -42,7 +42,7 @@ async fn list(args: ListFacts) -> Result<Exit, Problem> {
     let mut facts = memories
         .list(after.as_ref(), limit + 1)
         .await
-        .map_err(|error| trouble::of_memory(&error))?;
+        .map_err(|error| trouble::memory_problem(&error))?;
     let is_more = facts.len() > limit;
     facts.truncate(limit);
     let text: String = facts
@@ -69,7 +69,7 @@ async fn search(args: Search) -> Result<Exit, Problem> {
     let (mut memories, _) = open(&args.whose).await?;
     (memories.limit, memories.min_score) = (args.limit as usize, 0.0);
     let found = memories.search(&args.query).await;
-    let found = found.map_err(|error| trouble::of_memory(&error))?;
+    let found = found.map_err(|error| trouble::memory_problem(&error))?;
     let text: String = found
         .iter()
         .map(|it| text_of(&it.fact, Some(it.score), args.json))
@@ -86,7 +86,7 @@ async fn forget(args: Forget) -> Result<Exit, Problem> {
             .delete(&FactId(Arc::from(id.as_str())))
             .await
             .map_err(|error| {
-                trouble::of_memory(&error).hint("`adjutant memory list` shows the ids")
+                trouble::memory_problem(&error).hint("`adjutant memory list` shows the ids")
             })?;
         write(&format!("forgot {}\n", plain::line(id)))?;
     }

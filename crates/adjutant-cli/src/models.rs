@@ -121,7 +121,7 @@ fn one(chooser: &Chooser, name: &str) -> Result<String, Problem> {
         }
         // The chooser's error contains similar names.
         return Err(match chooser.model(&format!("{name}/model")) {
-            Err(error) => Problem::of(Exit::Usage, &error),
+            Err(error) => Problem::from_error(Exit::Usage, &error),
             Ok(_) => Problem::new(Exit::Usage, format!("no provider is called {name:?}")),
         });
     };

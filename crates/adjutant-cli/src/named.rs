@@ -33,7 +33,9 @@ pub(crate) async fn find(sessions: &Sessions, name: &str) -> Result<LogInfo, Pro
 pub(crate) async fn known(sessions: &Sessions, name: &LogId) -> Result<Option<LogInfo>, Problem> {
     match sessions.journal().info(name).await {
         Err(error) if error.kind == JournalErrorKind::Missing => Ok(None),
-        info => info.map(Some).map_err(|error| trouble::of_journal(&error)),
+        info => info
+            .map(Some)
+            .map_err(|error| trouble::journal_problem(&error)),
     }
 }
 
@@ -178,7 +180,7 @@ async fn newest_here(sessions: &Sessions, root: &Path) -> Result<Option<LogInfo>
         let page = sessions
             .list(&query)
             .await
-            .map_err(|error| trouble::of_journal(&error))?;
+            .map_err(|error| trouble::journal_problem(&error))?;
         let found = page.logs.into_iter().next();
         found.as_ref().map(directory).transpose()?;
         if found.is_some() || page.next.is_none() {
@@ -286,7 +288,7 @@ pub(crate) async fn keep_mode(
     sessions
         .label(name, &[&new], &old)
         .await
-        .map_err(|error| trouble::of_journal(&error))
+        .map_err(|error| trouble::journal_problem(&error))
 }
 
 /// Returns the label that makes calls of a tool wait for approval in a session.

@@ -36,7 +36,7 @@ impl Problem {
     }
 
     /// Converts an error of a library with its sources. Its hint is separated from its text.
-    pub(crate) fn of(exit: Exit, error: &dyn Error) -> Self {
+    pub(crate) fn from_error(exit: Exit, error: &dyn Error) -> Self {
         let mut problem = Self::new(exit, "");
         problem.message = problem.take_hint(&error.to_string());
         let mut source = error.source();
@@ -77,7 +77,7 @@ impl Problem {
             causes,
             hint,
             ..
-        } = Self::of(self.exit, error);
+        } = Self::from_error(self.exit, error);
         self.causes.push(message);
         self.causes.extend(causes);
         self.hint = self.hint.or(hint);
@@ -145,7 +145,7 @@ mod tests {
         let same = Error::new(ErrorKind::Network, "nobody listens\n\x1b[31m").with_source(inner);
         let outer =
             Error::new(ErrorKind::Network, "could not connect; hint: start it").with_source(same);
-        let problem = Problem::of(Exit::Failed, &outer).hint("another");
+        let problem = Problem::from_error(Exit::Failed, &outer).hint("another");
         let expect =
             "error: could not connect\ncaused by: nobody listens \u{fffd}[31m\nhint: start it\n";
         assert_eq!(problem.to_string(), expect);

@@ -43,7 +43,7 @@ async fn perform(args: &mut Replay) -> Result<Exit, Problem> {
         let run = sessions
             .transcript(&info.log, until(args))
             .await
-            .map_err(|error| trouble::of_journal(&error))?;
+            .map_err(|error| trouble::journal_problem(&error))?;
         return check(args, &info, &run, kept).await;
     }
     let agent = Agent::new(OfflineModel::new())
@@ -56,10 +56,10 @@ async fn perform(args: &mut Replay) -> Result<Exit, Problem> {
         Chatter::Lines
     };
     let mut screen = Screen::new(chatter);
-    let mut view = View::of(&args.how, args.how.schema.is_some());
+    let mut view = View::from_options(&args.how, args.how.schema.is_some());
     let mut events = agent.log().events_after(Seq(0));
     while let Some(event) = events.next().await {
-        let event = event.map_err(|error| Problem::of(Exit::Failed, &error))?;
+        let event = event.map_err(|error| Problem::from_error(Exit::Failed, &error))?;
         if event.seq > until(args) {
             break;
         }
@@ -107,7 +107,7 @@ fn write(
                 waits::tell(pauses, None, None, screen);
             }
         }
-        EventKind::RunFinished { result } => screen.tell(&Took::of(result).to_string()),
+        EventKind::RunFinished { result } => screen.tell(&Took::from_result(result).to_string()),
         _ => {}
     }
     Ok(())
@@ -134,7 +134,7 @@ async fn check(
         .log()
         .replay(Some(until(args)))
         .await
-        .map_err(|error| Problem::of(Exit::Failed, &error))?;
+        .map_err(|error| Problem::from_error(Exit::Failed, &error))?;
     let mut text = String::new();
     for divergence in &replayed.divergences {
         for difference in divergence.differences.iter() {

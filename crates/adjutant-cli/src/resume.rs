@@ -55,9 +55,9 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
         .kept
         .store
         .journal()
-        .posted(&left.info.log, left.run.heeded())
+        .read_posts(&left.info.log, left.run.last_consumed())
         .await;
-    let posted = posted.map_err(|error| trouble::of_journal(&error))?;
+    let posted = posted.map_err(|error| trouble::journal_problem(&error))?;
     let is_open = left.run.is_open();
     if !is_open && (args.given.is_some() || !is_said(&left.run, &posted)) {
         return Err(closed(&left.kept));
@@ -122,7 +122,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     };
     let running = resumed
         .stream()
-        .map_err(|error| Problem::of(Exit::Usage, &error))?;
+        .map_err(|error| Problem::from_error(Exit::Usage, &error))?;
     // The options of a run apply to new runs only; a resumed one is stopped by its handle.
     let (stopper, cancel, until) = (running.stopper(), job.cancel.clone(), job.until);
     tokio::spawn(async move {
@@ -157,7 +157,7 @@ async fn look(args: &Resume) -> Result<LeftRun, Problem> {
     let run = sessions
         .transcript(&info.log, Seq(u64::MAX))
         .await
-        .map_err(|error| trouble::of_journal(&error))?;
+        .map_err(|error| trouble::journal_problem(&error))?;
     let kept = StoredRun {
         store,
         name: info.log.clone(),
@@ -195,7 +195,7 @@ fn adopt(args: &mut Resume, left: &LeftRun) -> Result<(), Problem> {
 
 /// True if there is an unprocessed message: in the inbox, or in the log.
 fn is_said(run: &Run, posted: &[Posted]) -> bool {
-    run.waiting().queued().next().is_some()
+    run.waiting().pending_messages().next().is_some()
         || posted
             .iter()
             .any(|it| matches!(it.post, Post::Message { .. }))

@@ -115,7 +115,7 @@ async fn perform(
     };
     let job = Job::new(how, made, model, cancel, store.as_ref(), kept).await?;
     let running = job.run(prompt.into()).stream();
-    let running = running.map_err(|error| Problem::of(Exit::Usage, &error))?;
+    let running = running.map_err(|error| Problem::from_error(Exit::Usage, &error))?;
     let ended = finish(running, &job, &mut screen).await;
     job.close().await;
     if let Some(store) = store.filter(|_| is_kept(args))
@@ -151,7 +151,7 @@ pub(crate) async fn finish(
     } else {
         Saving::Never
     };
-    let mut view = View::of(job.how, job.wants_output);
+    let mut view = View::from_options(job.how, job.wants_output);
     let ended = follow(running, job.how, saving, &mut view, screen).await;
     screen.rest();
     view.tell_tree(screen);
@@ -272,7 +272,7 @@ async fn look(
     let run = sessions
         .transcript(&kept.name, Seq(u64::MAX))
         .await
-        .map_err(|error| trouble::of_journal(&error))?;
+        .map_err(|error| trouble::journal_problem(&error))?;
     if !run.is_open() {
         return Ok(());
     }
@@ -313,7 +313,7 @@ pub(crate) async fn ask(
     sessions
         .label(&info.log, &new, &old)
         .await
-        .map_err(|error| trouble::of_journal(&error))
+        .map_err(|error| trouble::journal_problem(&error))
 }
 
 /// Returns a name for a new session of a directory.

@@ -79,7 +79,7 @@ impl RunManifest {
         editor: Option<&SessionWish>,
     ) -> Result<Self, Problem> {
         let lent = editor.and_then(|editor| editor.files.clone());
-        let mut hands = Hands::of(
+        let mut hands = Hands::new(
             root,
             how.mode.unwrap_or_default(),
             SandboxSettings::find(how, root)?,

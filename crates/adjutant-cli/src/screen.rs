@@ -100,7 +100,7 @@ impl Screen {
     }
 
     /// Creates the screen of a conversation.
-    pub(crate) fn of_talk(paper: Paper) -> Self {
+    pub(crate) fn with_paper(paper: Paper) -> Self {
         Self {
             chatter: Chatter::Spinner,
             terminal: true,

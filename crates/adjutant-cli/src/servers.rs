@@ -25,7 +25,7 @@ use crate::{
     problem::Problem,
     project::Project,
     store,
-    trouble::of_runtime,
+    trouble::runtime_problem,
 };
 
 /// A configured server.
@@ -66,7 +66,7 @@ impl Servers {
                 Ok(Some(read)) => found.take(read, scope, root, trusting)?,
                 Err(error) => found.told.push(format!(
                     "mcp: warning: {}; its servers are not used",
-                    Problem::of(Exit::Usage, &error).line()
+                    Problem::from_error(Exit::Usage, &error).line()
                 )),
             }
         }
@@ -153,7 +153,7 @@ impl Servers {
                 (Some(place), true) => {
                     let made = place.server(&name, &spec, |name| env::var(name).ok());
                     made.map_err(|error| {
-                        let why = Problem::of(Exit::Usage, &error).line();
+                        let why = Problem::from_error(Exit::Usage, &error).line();
                         self.told
                             .push(format!("mcp: {shown}: warning: {why}; it is not used"));
                         why
@@ -215,7 +215,7 @@ impl Servers {
             .collect();
         let text = json!({"mcpServers": named}).to_string();
         let file = McpFile::parse(&text, Path::new("the editor"))
-            .map_err(|error| Problem::of(Exit::Usage, &error))?;
+            .map_err(|error| Problem::from_error(Exit::Usage, &error))?;
         let told = self.told.len();
         self.take(file, "editor", root, Trusting::Before)?;
         Ok(self.told.split_off(told))

@@ -105,7 +105,7 @@ impl Show {
     pub(crate) fn event(&mut self, event: &EventKind) -> Vec<DisplayLine> {
         match event {
             EventKind::TurnStarted => vec![DisplayLine::Busy(MODEL.into())],
-            EventKind::Warning { warning } => vec![DisplayLine::Told(of_warning(warning))],
+            EventKind::Warning { warning } => vec![DisplayLine::Told(format_warning(warning))],
             EventKind::ReplyStarted { .. } => {
                 self.texts.clear();
                 self.coming = true;
@@ -167,7 +167,7 @@ impl Show {
         let whole = self.thought.rfind('\n').map_or(0, |at| at + 1);
         let rest = self.thought.split_off(whole);
         let lines = std::mem::replace(&mut self.thought, rest);
-        lines.lines().map(of_thought).collect()
+        lines.lines().map(format_thought).collect()
     }
 
     /// Ends a block: text that arrived without a delta is printed now.
@@ -203,7 +203,7 @@ impl Show {
         if rest.is_empty() {
             Vec::new()
         } else {
-            vec![of_thought(&rest)]
+            vec![format_thought(&rest)]
         }
     }
 
@@ -337,7 +337,7 @@ impl Show {
 }
 
 /// Returns the line of a warning. A message of the offline model starts with its name instead of a severity.
-pub(crate) fn of_warning(warning: &Warning) -> String {
+pub(crate) fn format_warning(warning: &Warning) -> String {
     let text = plain::line(&warning.message);
     match warning.kind {
         WarningKind::Degraded if text.starts_with("offline") => text,
@@ -346,7 +346,7 @@ pub(crate) fn of_warning(warning: &Warning) -> String {
     }
 }
 
-fn of_thought(line: &str) -> DisplayLine {
+fn format_thought(line: &str) -> DisplayLine {
     DisplayLine::Told(format!("· {}", plain::line(line)))
 }
 

@@ -149,7 +149,7 @@ fn hold(args: &CheckSkills) -> Result<Exit, Problem> {
     let (mut text, mut errors, mut warnings, mut count) =
         (String::new(), 0_usize, 0_usize, 0_usize);
     for path in &args.paths {
-        let checked = check(path).map_err(|error| taught::of(&error))?;
+        let checked = check(path).map_err(|error| taught::skill_problem(&error))?;
         count += checked.skills.len();
         for finding in &checked.findings {
             match finding.severity {

@@ -63,7 +63,7 @@ impl Store {
     /// Opens the store, and creates it if it does not exist.
     pub(crate) async fn open(at: &At) -> Result<Self, Problem> {
         match named(at) {
-            Some(text) => Self::at(at, StoreAddress::of(&text)?).await,
+            Some(text) => Self::at(at, StoreAddress::parse(&text)?).await,
             None => Self::at(at, StoreAddress::File(usual()?)).await,
         }
     }
@@ -81,7 +81,7 @@ impl Store {
                 Ok(Self::in_memory())
             };
         };
-        let place = StoreAddress::of(&text)?;
+        let place = StoreAddress::parse(&text)?;
         if !place.is_there() {
             let problem = Problem::new(
                 Exit::Usage,
@@ -111,7 +111,7 @@ impl Store {
                 let journal = JsonlJournal::open(path).map_err(wrong)?;
                 (
                     journal.clone().into(),
-                    journal.exposed().map(ToString::to_string),
+                    journal.exposure().map(ToString::to_string),
                     None,
                 )
             }
@@ -271,7 +271,7 @@ impl fmt::Debug for Store {
 impl StoreAddress {
     /// # Errors
     /// `Usage` if it has the form of a URL with an unknown scheme.
-    fn of(text: &str) -> Result<Self, Problem> {
+    fn parse(text: &str) -> Result<Self, Problem> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return Ok(StoreAddress::Server(text.to_owned()));
         }
@@ -396,7 +396,7 @@ mod tests {
             ),
             (url, StoreAddress::Server(url.into())),
         ] {
-            let place = StoreAddress::of(text);
+            let place = StoreAddress::parse(text);
             assert!(
                 !place
                     .as_ref()
@@ -409,7 +409,7 @@ mod tests {
             "postgre://ada:secret@db.example/agents",
             "file:///tmp/typo.db",
         ] {
-            let problem = StoreAddress::of(wrong)
+            let problem = StoreAddress::parse(wrong)
                 .expect_err("nothing is named so")
                 .to_string();
             assert!(

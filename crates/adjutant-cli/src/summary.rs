@@ -29,7 +29,7 @@ pub(crate) struct Took {
 
 impl Took {
     /// Returns the turns, calls, tokens and cost of a run.
-    pub(crate) fn of(result: &RunResult) -> Self {
+    pub(crate) fn from_result(result: &RunResult) -> Self {
         let (turns, calls) = (u64::from(result.turns), result.calls.len() as u64);
         // Unknown if the cost of the agent itself is unknown.
         let cost = result.cost.and(result.total_cost);

@@ -112,10 +112,10 @@ async fn converse(args: &args::Talk) -> Result<Exit, Problem> {
             .ok()
             .map(|file| file.with_file_name("history"))
     };
-    let style = Style::of_terminal();
+    let style = Style::from_env();
     let mut input = Input::new(style, history, &command::NAMES, command::is_end)?;
     listen(&input)?;
-    let mut screen = Screen::of_talk(Paper::new(
+    let mut screen = Screen::with_paper(Paper::new(
         style,
         input.pen.clone(),
         Arc::clone(&input.board),
@@ -222,7 +222,7 @@ impl<'a> Talk<'a> {
             Some(name) => match sessions.journal().info(&LogId::from(name.as_str())).await {
                 Ok(info) => Some(info),
                 Err(error) if error.kind == adjutant::agent::JournalErrorKind::Missing => None,
-                Err(error) => return Err(trouble::of_journal(&error)),
+                Err(error) => return Err(trouble::journal_problem(&error)),
             },
             None if args.newest => {
                 let newest = named::newest(&sessions, &root).await?;
@@ -241,7 +241,7 @@ impl<'a> Talk<'a> {
             must_be_free(info)?;
             asked.extend(named::asked(info).map(str::to_owned));
             let run = sessions.transcript(&info.log, Seq(u64::MAX)).await;
-            left = Some(run.map_err(|error| trouble::of_journal(&error))?);
+            left = Some(run.map_err(|error| trouble::journal_problem(&error))?);
         }
         let mut models = args.models.clone();
         if models.is_empty() {

@@ -115,10 +115,10 @@ fn wants(ask: &TrustAsk) -> Wants {
 }
 
 /// Converts an error of skills to a problem.
-pub(crate) fn of(error: &Error) -> Problem {
+pub(crate) fn skill_problem(error: &Error) -> Problem {
     match error.kind() {
-        ErrorKind::Io => Problem::of(Exit::Failed, error),
-        _ => Problem::of(Exit::Usage, error),
+        ErrorKind::Io => Problem::from_error(Exit::Failed, error),
+        _ => Problem::from_error(Exit::Usage, error),
     }
 }
 

@@ -27,7 +27,7 @@ const BUNDLE: &[u8] = b"adjutant-agent ";
 
 /// Lists the requested permissions, and trusts them if the user confirms.
 pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(
+    let place = AgentFolder::new(
         &args.homed,
         if args.path.is_dir() {
             &args.path
@@ -58,7 +58,7 @@ pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
         if consent
             .store
             .holds(digest)
-            .map_err(|error| of_runtime(&error))?
+            .map_err(|error| runtime_problem(&error))?
             && !wants.is_empty()
         {
             tell(&consent::listed(wants));
@@ -83,7 +83,7 @@ fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
         let manifests = made::manifests(path)?;
         let mut all = manifests
             .iter()
-            .map(|file| of_manifest(file))
+            .map(|file| read_manifest_requests(file))
             .collect::<Result<Vec<_>, _>>()?;
         all.extend(of_servers(&path.join(FILE_NAME))?);
         all.extend(taught::of_project(path)?);
@@ -95,12 +95,12 @@ fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
         }
         let agents = place.entries()?.all;
         for entry in &agents {
-            all.push(Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?);
+            all.push(Wants::from_agent(&entry.workspace).map_err(|error| runtime_problem(&error))?);
         }
         return Ok(all);
     }
     if path.extension().is_some_and(|end| end == "json")
-        && let Some(wants) = of_servers(path)?
+        && let Some(wants) = read_server_requests(path)?
     {
         return Ok(vec![wants]);
     }
@@ -110,15 +110,15 @@ fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
     match read {
         Ok(_) if head == BUNDLE => Ok(vec![
             bundle::inspect(path, &bundle::ImportOptions::new())
-                .map_err(|error| of_runtime(&error))?,
+                .map_err(|error| runtime_problem(&error))?,
         ]),
-        _ => Ok(vec![of_manifest(path)?]),
+        _ => Ok(vec![read_manifest_requests(path)?]),
     }
 }
 
 /// Returns the requests of the servers of a file, if it names any.
-fn of_servers(file: &Path) -> Result<Option<Wants>, Problem> {
-    let read = McpFile::read(file).map_err(|error| of_runtime(&error))?;
+fn read_server_requests(file: &Path) -> Result<Option<Wants>, Problem> {
+    let read = McpFile::read(file).map_err(|error| runtime_problem(&error))?;
     let Some(read) = read.filter(|read| !read.servers.is_empty() || !read.findings.is_empty())
     else {
         return Ok(None);
@@ -131,9 +131,9 @@ fn of_servers(file: &Path) -> Result<Option<Wants>, Problem> {
         true => read.wants_in(Path::new(".")),
         false => read.wants(),
     };
-    wants.map(Some).map_err(|error| of_runtime(&error))
+    wants.map(Some).map_err(|error| runtime_problem(&error))
 }
 
-fn of_manifest(file: &Path) -> Result<Wants, Problem> {
+fn read_manifest_requests(file: &Path) -> Result<Wants, Problem> {
     create::wants(&create::resolve(file, Overrides::default())?)
 }

@@ -93,7 +93,7 @@ async fn tree(store: &Store, name: &str, first: &str) -> Result<AgentTree, Probl
     let mut records = journal.read(&LogId::from(name), Seq(0));
     let (mut tree, mut fold): (_, Option<EventFold>) = (AgentTree::new(), None);
     while let Some(stamped) = records.next().await {
-        let stamped = stamped.map_err(|error| trouble::of_journal(&error))?;
+        let stamped = stamped.map_err(|error| trouble::journal_problem(&error))?;
         let fold = fold.get_or_insert_with(|| {
             EventFold::new(
                 Arc::new(Identity::root(stamped.thread.clone(), "", first)),
@@ -101,7 +101,7 @@ async fn tree(store: &Store, name: &str, first: &str) -> Result<AgentTree, Probl
             )
         });
         fold.push(&stamped)
-            .map_err(|error| Problem::of(Exit::Failed, &error))?;
+            .map_err(|error| Problem::from_error(Exit::Failed, &error))?;
         fold.ready.drain(..).for_each(|event| {
             tree.see(&event);
         });

@@ -20,7 +20,7 @@ use crate::{
     interrupt, plain,
     problem::Problem,
     screen::{Chatter, Screen, write},
-    trouble::of_runtime,
+    trouble::runtime_problem,
     work::work,
 };
 
@@ -30,7 +30,7 @@ pub(crate) fn up(args: &Up) -> Result<Exit, Problem> {
 }
 
 async fn perform(args: &Up) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.homed, &args.directory);
+    let place = AgentFolder::new(&args.homed, &args.directory);
     let files = made::manifests(&args.directory)?;
     if files.is_empty() && place.entries()?.all.is_empty() {
         let text = format!(
@@ -50,9 +50,9 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
         .map_err(|error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error))?;
     let asked = asked_to_end(end.clone())?;
     let operator = place.home.operate().map_err(|error| match error.kind() {
-        ErrorKind::Busy => of_runtime(&error)
+        ErrorKind::Busy => runtime_problem(&error)
             .hint("one operator works on a folder of agents; `adjutant agent ps` shows them"),
-        _ => of_runtime(&error),
+        _ => runtime_problem(&error),
     })?;
     let backend = place.backend()?;
     let mut screen = Screen::new(chatter);
@@ -65,7 +65,7 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
     let (notices, table) = (supervisor.notices(), supervisor.table());
     let plane = ControlPlane::bind(&place.home, table.clone())
         .await
-        .map_err(|error| of_runtime(&error))?;
+        .map_err(|error| runtime_problem(&error))?;
     let plane = plane.page(adjutant_server::PAGE);
     screen.tell(&format!(
         "all agents are asked at http://{}/v1/agents; the token is in control.json",
@@ -88,7 +88,7 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
         .await
         .map_err(|error| Problem::new(Exit::Failed, "the supervisor broke off").cause(&error))?;
     plane.abort();
-    let report = report.map_err(|error| of_runtime(&error))?;
+    let report = report.map_err(|error| runtime_problem(&error))?;
     screen.rest();
     tell(&report, args.json, &screen)?;
     shown?;

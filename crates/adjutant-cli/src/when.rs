@@ -11,7 +11,7 @@ pub(crate) fn minute(ms: u64) -> String {
         hour,
         minute,
         ..
-    } = Utc::of_ms(ms);
+    } = Utc::from_ms(ms);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn minute(ms: u64) -> String {
 pub(crate) fn day(ms: u64) -> String {
     let Utc {
         year, month, day, ..
-    } = Utc::of_ms(ms);
+    } = Utc::from_ms(ms);
     format!("{year:04}{month:02}{day:02}")
 }
 

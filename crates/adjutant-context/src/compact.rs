@@ -99,11 +99,11 @@ impl Compact {
         let window = window(cx);
         let recent = self.keep_recent_tokens.min(window / 4);
         let tight = matches!(cx.phase, Phase::Overflow(_));
-        let recent = unscaled(if tight { recent / 2 } else { recent }, ratio);
-        Cut::of(
+        let recent = unscale_tokens(if tight { recent / 2 } else { recent }, ratio);
+        Cut::select(
             cx.view.items(),
             recent,
-            unscaled(share(window, self.pinned_share), ratio),
+            unscale_tokens(share(window, self.pinned_share), ratio),
         )
     }
 
@@ -136,7 +136,13 @@ impl Compact {
     }
 
     /// The summary failed: the view stays, and the next attempt waits until enough was added.
-    fn failed(&self, cx: &EffectContext<'_>, state: State, why: &str, growth: u64) -> Vec<Action> {
+    fn failure_actions(
+        &self,
+        cx: &EffectContext<'_>,
+        state: State,
+        why: &str,
+        growth: u64,
+    ) -> Vec<Action> {
         let failures = state.failures.saturating_add(1);
         let gain = share(cx.window(), self.min_gain);
         let given_up = failures >= self.max_failures;
@@ -152,7 +158,7 @@ impl Compact {
     }
 
     /// The view is folded; the next time waits for real growth.
-    fn folded(
+    fn fold_actions(
         &self,
         cx: &EffectContext<'_>,
         state: State,
@@ -160,7 +166,7 @@ impl Compact {
         written: Written,
         ratio: f64,
     ) -> Vec<Action> {
-        let gained = scaled(cut.gain(&written.text), ratio);
+        let gained = scale_estimate(cut.gain(&written.text), ratio);
         let report = json!({
             "before": cx.tokens,
             "after": cx.tokens.saturating_sub(gained),
@@ -189,18 +195,18 @@ impl Compact {
         let gain = share(cx.window(), self.min_gain);
         // The summary needs space too, so a fold with little more than the minimum gain is not worth a request.
         let cost = self.max_summary_tokens.min(cx.window() / 16);
-        if scaled(cut.tokens, ratio) < gain.saturating_add(cost) {
+        if scale_estimate(cut.tokens, ratio) < gain.saturating_add(cost) {
             return Vec::new();
         }
         match self.text(&cx, &cut, ratio).await {
-            Ok(written) if scaled(cut.gain(&written.text), ratio) >= gain => {
-                self.folded(&cx, state, cut, written, ratio)
+            Ok(written) if scale_estimate(cut.gain(&written.text), ratio) >= gain => {
+                self.fold_actions(&cx, state, cut, written, ratio)
             }
             Ok(_) => {
                 let why = format!("the summary of {} entries gains too little", cut.folded);
-                self.failed(&cx, state, &why, gain)
+                self.failure_actions(&cx, state, &why, gain)
             }
-            Err(why) => self.failed(&cx, state, &why, 1),
+            Err(why) => self.failure_actions(&cx, state, &why, 1),
         }
     }
 
@@ -216,20 +222,20 @@ impl Compact {
         };
         let why = match self.text(&cx, &cut, ratio).await {
             Ok(written) if cut.gain(&written.text) > 0 => {
-                return self.folded(&cx, state, cut, written, ratio);
+                return self.fold_actions(&cx, state, cut, written, ratio);
             }
             Ok(_) => format!("the summary of {} entries gains nothing", cut.folded),
             Err(why) => why,
         };
         if cx.falls_back {
-            return self.failed(&cx, state, &why, 1);
+            return self.failure_actions(&cx, state, &why, 1);
         }
         let written = Written {
             text: cut.note(),
             usage: None,
             model: None,
         };
-        self.folded(&cx, state, cut, written, ratio)
+        self.fold_actions(&cx, state, cut, written, ratio)
     }
 }
 
@@ -245,7 +251,7 @@ impl State {
             .iter()
             .rev()
             .take_while(|stored| stored.id > newest);
-        scaled(added.map(|stored| stored.tokens).sum(), ratio) >= self.growth
+        scale_estimate(added.map(|stored| stored.tokens).sum(), ratio) >= self.growth
     }
 }
 
@@ -316,12 +322,12 @@ fn share(of: u64, share: f64) -> u64 {
 }
 
 /// Returns the number of tokens for an estimate.
-fn scaled(estimate: u64, ratio: f64) -> u64 {
+fn scale_estimate(estimate: u64, ratio: f64) -> u64 {
     (estimate as f64 * ratio) as u64
 }
 
 /// The estimate for a number of tokens.
-fn unscaled(tokens: u64, ratio: f64) -> u64 {
+fn unscale_tokens(tokens: u64, ratio: f64) -> u64 {
     (tokens as f64 / ratio) as u64
 }
 

@@ -101,7 +101,7 @@ fn overflows(cx: &EffectContext<'_>) -> bool {
 }
 
 /// Returns the number of tokens that would be folded and are no summary yet.
-fn unfolded(cut: &Cut) -> u64 {
+fn tokens_to_fold(cut: &Cut) -> u64 {
     let earlier = cut.previous().map_or(0, |summary: &Summary| {
         Estimate::entry(&Entry::Summary(summary.clone()))
     });
@@ -154,7 +154,7 @@ impl Effect for SlidingWindow {
             None
         };
         if let Some(cut) =
-            cut.filter(|cut| is_worth(unfolded(cut), share, cx.view.items().tokens()))
+            cut.filter(|cut| is_worth(tokens_to_fold(cut), share, cx.view.items().tokens()))
         {
             let folded = self
                 .fold(&cx, cut)

@@ -32,7 +32,7 @@ pub async fn collect_text(events: impl Stream<Item = Event>) -> Result<String, E
                 text = if reply.calls().next().is_some() {
                     String::new()
                 } else {
-                    said(&reply)
+                    join_text_blocks(&reply)
                 };
             }
             EventKind::RunFinished { result } | EventKind::RunPaused { result } => {
@@ -58,10 +58,14 @@ impl RunResult {
             Outcome::Finished { .. } | Outcome::Limit { .. } if let Some(output) = &self.output => {
                 output.to_string()
             }
-            Outcome::Finished { reply, .. } => said(reply),
-            Outcome::Limit { .. } => self.reply.as_deref().map(said).unwrap_or_default(),
+            Outcome::Finished { reply, .. } => join_text_blocks(reply),
+            Outcome::Limit { .. } => self
+                .reply
+                .as_deref()
+                .map(join_text_blocks)
+                .unwrap_or_default(),
             Outcome::Failed { .. } => {
-                return Error::of_result(Self::clone(&self)).map(|_| String::new());
+                return Error::check_result(Self::clone(&self)).map(|_| String::new());
             }
             Outcome::Cancelled { .. } | Outcome::Paused { .. } => {
                 return Err(Error::Unanswered(Some(self)));
@@ -76,7 +80,7 @@ impl RunResult {
 }
 
 /// The text blocks of a reply, with a blank line between them.
-fn said(reply: &adjutant_llm::Reply) -> String {
+fn join_text_blocks(reply: &adjutant_llm::Reply) -> String {
     let texts = reply.blocks.iter().filter_map(|block| match &**block {
         adjutant_llm::Block::Text(said) if !said.text.is_empty() => Some(&*said.text),
         _ => None,

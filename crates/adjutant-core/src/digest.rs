@@ -19,7 +19,7 @@ impl Digest {
     pub const GENESIS: Self = Self([0; 32]);
 
     /// The digest of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn compute(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 

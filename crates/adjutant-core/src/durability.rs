@@ -26,7 +26,7 @@ pub enum Durability {
 
 impl Durability {
     /// Returns the flush to use for records that should be flushed like this; `None` if they wait for the end.
-    pub fn of(self, flush: Flush) -> Option<Flush> {
+    pub fn flush_for(self, flush: Flush) -> Option<Flush> {
         match self {
             Durability::Sync => Some(flush),
             Durability::Async => Some(Flush::Lazy),

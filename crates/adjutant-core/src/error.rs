@@ -86,11 +86,11 @@ impl Error {
     ///
     /// # Errors
     /// `Failed` if the run failed.
-    pub fn of_result(result: RunResult) -> Result<RunResult, Self> {
+    pub fn check_result(result: RunResult) -> Result<RunResult, Self> {
         match &result.outcome {
             Outcome::Failed { failure } => {
                 let failure = failure.clone();
-                Err(Self::failed(result, failure))
+                Err(Self::from_failure(result, failure))
             }
             Outcome::Finished { .. }
             | Outcome::Limit { .. }
@@ -100,7 +100,7 @@ impl Error {
     }
 
     /// The run failed with this result.
-    pub fn failed(result: RunResult, failure: Failure) -> Self {
+    pub fn from_failure(result: RunResult, failure: Failure) -> Self {
         let result = Arc::new(result);
         match failure {
             Failure::Model { error } => Self::Model(result, error),

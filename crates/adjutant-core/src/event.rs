@@ -338,7 +338,7 @@ impl EventKind {
 
 impl Events {
     /// The events of this agent.
-    pub fn of(who: Arc<Identity>) -> Self {
+    pub fn new(who: Arc<Identity>) -> Self {
         Self {
             who,
             run: RunNo(0),
@@ -463,8 +463,8 @@ impl Events {
                 show(EventKind::TurnStarted);
             }
             Record::Prepared { edits, reports, .. } => {
-                appended(edits, added).for_each(&mut show);
-                reports.iter().map(reported).for_each(show);
+                append_events(edits, added).for_each(&mut show);
+                reports.iter().map(report_event).for_each(show);
             }
             Record::Overflowed { .. } => show(EventKind::Overflowed),
             Record::Refused { reason, .. } => show(EventKind::MediaRefused {
@@ -497,12 +497,12 @@ impl Events {
                 self.start(*call).into_iter().for_each(&mut show);
                 self.finish(*call, result, at_ms).into_iter().for_each(show);
             }
-            Record::Answered { pause, answer } => show(answered(pause, answer)),
+            Record::Answered { pause, answer } => show(answer_event(pause, answer)),
             Record::Resumed { answers, .. } => {
                 show(EventKind::RunResumed);
                 answers
                     .iter()
-                    .map(|it| answered(&it.pause, &it.answer))
+                    .map(|it| answer_event(&it.pause, &it.answer))
                     .for_each(show);
             }
             Record::ChildOpened { call, who, .. } => {
@@ -547,7 +547,7 @@ impl Events {
                 });
             }
             Record::Settled { change, .. } => {
-                appended(&change.edits, added).for_each(&mut show);
+                append_events(&change.edits, added).for_each(&mut show);
                 show(EventKind::TurnFinished);
             }
             Record::Exhausted { limit } => show(EventKind::LimitReached {
@@ -653,7 +653,7 @@ impl Events {
     }
 }
 
-fn appended<'a>(
+fn append_events<'a>(
     edits: &'a [Edit],
     added: impl Fn(&Entry) -> EventKind + 'a,
 ) -> impl Iterator<Item = EventKind> + 'a {
@@ -663,14 +663,14 @@ fn appended<'a>(
     })
 }
 
-fn reported(report: &EffectReport) -> EventKind {
+fn report_event(report: &EffectReport) -> EventKind {
     EventKind::Report {
         by: Arc::clone(&report.by),
         data: Box::new(report.data.clone()),
     }
 }
 
-fn answered(pause: &PauseId, answer: &Answer) -> EventKind {
+fn answer_event(pause: &PauseId, answer: &Answer) -> EventKind {
     EventKind::Answered {
         pause: pause.clone(),
         answer: Box::new(answer.clone()),

@@ -113,8 +113,8 @@ pub trait Journal: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// As the last item: `Missing`, `Io`.
-    fn stored(&self, log: &LogId, after: Seq) -> StoredStream {
-        stored::of_records(self.read(log, Seq(0)), after)
+    fn read_stored(&self, log: &LogId, after: Seq) -> StoredStream {
+        stored::from_records(self.read(log, Seq(0)), after)
     }
 
     /// Posts a message to a session with any owner; the session consumes it during a run, or at the start of
@@ -124,7 +124,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// `Missing`, `Invalid` if too many posts wait, `Unsupported`, `Io`.
     async fn post(&self, log: &LogId, post: Post) -> Result<PostNo, JournalError> {
         let _ = (log, post);
-        Err(JournalError::unsupported("take posts"))
+        Err(JournalError::not_supported("take posts"))
     }
 
     /// The posts after a place, as they come; `None` if the journal takes none.
@@ -143,7 +143,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Missing`, `Io`.
-    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+    async fn read_posts(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
         self.posts(log, after)
             .map_or_else(|| Ok(Vec::new()), post::at_once)
     }
@@ -154,7 +154,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// `Missing`, `Unsupported`, `Io`.
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
         let _ = log;
-        Err(JournalError::unsupported("describe its logs"))
+        Err(JournalError::not_supported("describe its logs"))
     }
 
     /// The logs, a page at a time, without reading them.
@@ -163,7 +163,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// `Unsupported`, `Io`.
     async fn list(&self, query: &LogQuery) -> Result<LogPage, JournalError> {
         let _ = query;
-        Err(JournalError::unsupported("list its logs"))
+        Err(JournalError::not_supported("list its logs"))
     }
 
     /// Sets the description of a log, in place of the previous one.
@@ -172,7 +172,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// `Missing`, `Unsupported`, `Io`.
     async fn describe(&self, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
         let _ = (log, about);
-        Err(JournalError::unsupported("describe its logs"))
+        Err(JournalError::not_supported("describe its logs"))
     }
 
     /// Renames a log; its forks are updated.
@@ -181,7 +181,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// `Missing`, `Exists`, `Owned`, `Invalid`, `Unsupported`, `Io`.
     async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
         let _ = (from, to);
-        Err(JournalError::unsupported("rename its logs"))
+        Err(JournalError::not_supported("rename its logs"))
     }
 
     /// Deletes a log with all that belongs to it; logs that were forked from it stay whole.
@@ -190,7 +190,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// `Missing`, `Owned`, `Unsupported`, `Io`.
     async fn delete(&self, log: &LogId) -> Result<(), JournalError> {
         let _ = log;
-        Err(JournalError::unsupported("delete its logs"))
+        Err(JournalError::not_supported("delete its logs"))
     }
 
     /// Removes attachments without references.
@@ -205,7 +205,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Io`.
-    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+    async fn load_fold(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
         let _ = log;
         Ok(None)
     }
@@ -241,7 +241,7 @@ pub trait Log: Send + fmt::Debug {
 
     /// Records that the run has made progress under this owner: owners lost before no longer count. Stored with the
     /// next append, in one write. Not stored by default.
-    fn progressed(&mut self) {}
+    fn mark_progress(&mut self) {}
 
     /// Returns the minimum number of records between two folds stored next to the log; `None` if a fold would save
     /// nothing.
@@ -269,7 +269,7 @@ pub trait Log: Send + fmt::Debug {
     ///
     /// # Errors
     /// `Io`; nothing is lost.
-    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
+    async fn mark_consumed(&mut self, upto: PostNo) -> Result<(), JournalError> {
         let _ = upto;
         Ok(())
     }

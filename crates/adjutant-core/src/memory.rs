@@ -167,7 +167,7 @@ pub trait Memory: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Io`.
-    async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError>;
+    async fn read_mark(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError>;
 
     /// Stores the point up to which a source was read for the owner, if it still has the expected value: `false` if
     /// another writer was faster.
@@ -233,8 +233,8 @@ impl<M: Memory + ?Sized> Memory for Arc<M> {
         (**self).by_vector(owner, vector, limit).await
     }
 
-    async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
-        (**self).marked(owner, source).await
+    async fn read_mark(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
+        (**self).read_mark(owner, source).await
     }
 
     async fn mark(

@@ -60,7 +60,7 @@ pub struct Answered {
 
 impl Pause {
     /// Returns the pause that a call waits for: before it begins, or in a step of its body.
-    pub fn of_call(who: &Identity, call: Call, key: Option<&str>, ask: Ask, now_ms: u64) -> Self {
+    pub fn for_call(who: &Identity, call: Call, key: Option<&str>, ask: Ask, now_ms: u64) -> Self {
         let thread = &who.thread;
         let id = match key {
             Some(key) => format!("{thread}/{}/{key}", call.id),
@@ -84,7 +84,7 @@ impl Pause {
     }
 
     /// Creates the pause of a question about a run as a whole, under this name.
-    pub fn of_run(id: PauseId, thread: ThreadId, ask: Ask) -> Self {
+    pub fn for_run(id: PauseId, thread: ThreadId, ask: Ask) -> Self {
         let (agent, path) = (Arc::default(), Arc::default());
         Self {
             id,
@@ -101,22 +101,22 @@ impl Pause {
 
     /// Approves the pause unchanged.
     pub fn approve(&self) -> Answered {
-        self.answered(Answer::approve())
+        self.with_answer(Answer::approve())
     }
 
     /// Denies the pause; the model receives the reason.
     pub fn deny(&self, reason: impl Into<Arc<str>>) -> Answered {
-        self.answered(Answer::deny(reason))
+        self.with_answer(Answer::deny(reason))
     }
 
     /// Answers with a value.
     pub fn answer(&self, value: impl Into<Value>) -> Answered {
-        self.answered(Answer::give(value))
+        self.with_answer(Answer::give(value))
     }
 
     /// This answer to this pause, and to no other one of the same name: [`approve`](Pause::approve) and others are short
     /// for it.
-    pub fn answered(&self, answer: Answer) -> Answered {
+    pub fn with_answer(&self, answer: Answer) -> Answered {
         Answered {
             pause: self.id.clone(),
             answer,
@@ -146,7 +146,7 @@ impl Pause {
             .chain(self.refused.iter().map(|reason| &**reason));
         // Each link has one length, so nothing can move from one part to the next.
         parts.fold(Digest::GENESIS, |digest, part| {
-            digest.then(Digest::of(part.as_bytes()).0.as_slice())
+            digest.then(Digest::compute(part.as_bytes()).0.as_slice())
         })
     }
 

@@ -358,17 +358,17 @@ impl Run {
     }
 
     /// Returns the tools that messages of the conversation added, in order.
-    pub fn added_tools(&self) -> &Arc<[ToolDecl]> {
+    pub fn extra_tools(&self) -> &Arc<[ToolDecl]> {
         &self.added
     }
 
     /// The last consumed post of another process.
-    pub fn heeded(&self) -> PostNo {
+    pub fn last_consumed(&self) -> PostNo {
         self.posts
     }
 
     /// Returns the acknowledged parts of the reply that is on its way, or was when the program before this one ended.
-    pub fn heard(&self) -> &[AcknowledgedPart] {
+    pub fn partial_reply(&self) -> &[AcknowledgedPart] {
         self.working()
             .map(|working| &working.heard[..])
             .unwrap_or_default()
@@ -387,7 +387,7 @@ impl Run {
     }
 
     /// Returns the unanswered pauses of the run.
-    fn asked(&self) -> impl Iterator<Item = &RunPause> {
+    fn open_pauses(&self) -> impl Iterator<Item = &RunPause> {
         let asked = self
             .current
             .iter()

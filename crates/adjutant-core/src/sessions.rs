@@ -183,7 +183,7 @@ impl Sessions {
             }
             if *first.get_or_insert_with(|| stamped.thread.clone()) == stamped.thread {
                 run.apply(&stamped)
-                    .map_err(|error| chain::unfolded(id, error))?;
+                    .map_err(|error| chain::fold_error(id, error))?;
             }
         }
         Ok(run)

@@ -122,14 +122,14 @@ async fn begin(
             return Ok(Some(order.into()));
         }
     }
-    let known = ordered(journal, &order.session).await?;
+    let known = read_order(journal, &order.session).await?;
     let is_same =
         |known: &ChildOrder| (&known.parent, &known.pause) == (&order.parent, &order.pause);
     Ok(known.filter(is_same).map(|known| ChildLink::from(&known)))
 }
 
 /// The order that a session began with; `None` if it is no child.
-pub(crate) async fn ordered(
+pub(crate) async fn read_order(
     journal: &dyn DueWork,
     log: &LogId,
 ) -> Result<Option<ChildOrder>, JournalError> {
@@ -158,7 +158,7 @@ async fn stop(journal: &dyn DueWork, child: &LogId) -> Result<(), JournalError> 
 /// True if a stop request was posted.
 pub(crate) async fn is_stopped(journal: &dyn DueWork, log: &LogId) -> Result<bool, JournalError> {
     Ok(journal
-        .posted(log, PostNo(0))
+        .read_posts(log, PostNo(0))
         .await?
         .iter()
         .any(|posted| posted.post == Post::Cancel))
@@ -191,23 +191,23 @@ pub(crate) async fn answers(
     let mut answers = Vec::new();
     for (pause, link) in pauses
         .iter()
-        .filter_map(|pause| Some((pause, ChildLink::of(pause)?)))
+        .filter_map(|pause| Some((pause, ChildLink::from_pause(pause)?)))
     {
         let answer = match journal.info(&link.child).await {
             Ok(info) => match info.work {
                 Some(Work::Aside { why }) => {
-                    Some(declined(format!("its session was set aside: {why}")))
+                    Some(decline_answer(format!("its session was set aside: {why}")))
                 }
                 Some(Work::Idle) => Some(answer(journal, &link.child).await?),
                 // It may have reported this already, before its parent waited.
-                _ => report(journal, &link.child).await?.map(returned),
+                _ => report(journal, &link.child).await?.map(return_answer),
             },
             Err(error) if error.kind == JournalErrorKind::Missing => {
-                Some(declined("its session is gone"))
+                Some(decline_answer("its session is gone"))
             }
             Err(error) => return Err(error),
         };
-        answers.extend(answer.map(|answer| pause.answered(answer)));
+        answers.extend(answer.map(|answer| pause.with_answer(answer)));
     }
     Ok(answers)
 }
@@ -218,7 +218,7 @@ pub(crate) async fn tell(
     child: &LogId,
     owner: &Owner,
 ) -> Result<(), JournalError> {
-    if let Some(order) = ordered(journal, child).await? {
+    if let Some(order) = read_order(journal, child).await? {
         post(journal, order, answer(journal, child).await?).await?;
     }
     let mut log = journal.own(child, owner).await?;
@@ -232,12 +232,12 @@ pub(crate) async fn give_up(
     child: &LogId,
     why: &str,
 ) -> Result<(), JournalError> {
-    match ordered(journal, child).await? {
+    match read_order(journal, child).await? {
         Some(order) => {
             post(
                 journal,
                 order,
-                declined(format!("its session was set aside: {why}")),
+                decline_answer(format!("its session was set aside: {why}")),
             )
             .await
         }
@@ -276,7 +276,7 @@ async fn post(
     Ok(())
 }
 
-fn declined(why: impl Into<Arc<str>>) -> Answer {
+fn decline_answer(why: impl Into<Arc<str>>) -> Answer {
     Answer::Decline {
         message: Some(why.into()),
     }
@@ -286,10 +286,10 @@ fn declined(why: impl Into<Arc<str>>) -> Answer {
 async fn answer(journal: &dyn DueWork, child: &LogId) -> Result<Answer, JournalError> {
     Ok(report(journal, child)
         .await?
-        .map_or_else(|| declined("its session holds no run"), returned))
+        .map_or_else(|| decline_answer("its session holds no run"), return_answer))
 }
 
-fn returned(report: ChildReport) -> Answer {
+fn return_answer(report: ChildReport) -> Answer {
     let text = report.result.text();
     let details = serde_json::to_value(report).unwrap_or_default();
     Answer::Return {

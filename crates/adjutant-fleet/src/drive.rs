@@ -25,7 +25,7 @@ pub async fn drive(journal: &Arc<dyn DueWork>, agent: Agent, due: DueLog, owner:
     let agent = agent
         .journal(Arc::clone(journal) as Arc<dyn adjutant_agent::Journal>)
         .session(name.clone());
-    let agent = agent.owned_by(owner.clone());
+    let agent = agent.with_owner(owner.clone());
     let opened = agent.log().open().await;
     // The session has it now, or never will.
     drop(log);
@@ -74,7 +74,7 @@ async fn pass_over(journal: &dyn DueWork, log: &LogId, upto: PostNo) {
 /// Sets a session aside and reports that to its parent.
 pub(crate) async fn set_aside(journal: &Arc<dyn DueWork>, info: &LogInfo, why: &str) -> Ended {
     let log = &info.log;
-    let is_child = ChildRole::of(info).is_some();
+    let is_child = ChildRole::from_info(info).is_some();
     let done = async {
         // Before, to repair a crash in between; and after, for a parent that did not wait yet at the first report.
         if is_child {
@@ -100,21 +100,21 @@ async fn work(
     info: &LogInfo,
     owner: &Owner,
 ) -> Result<Option<Outcome>, Error> {
-    let (log, is_child) = (&info.log, ChildRole::of(info).is_some());
-    let as_told = |run: RunBuilder| if is_child { run.awaited() } else { run };
+    let (log, is_child) = (&info.log, ChildRole::from_info(info).is_some());
+    let as_told = |run: RunBuilder| if is_child { run.keep_queued() } else { run };
     let mut worked = if agent.log().has_open_run() {
         let has_children = agent
             .log()
             .pauses()
             .iter()
-            .any(|pause| ChildLink::of(pause).is_some());
+            .any(|pause| ChildLink::from_pause(pause).is_some());
         if has_children && children::is_stopped(journal, log).await? {
             // First, to repair a crash in between: the run processes the stop request when it continues.
             children::stop_all(journal, log).await?;
         }
         as_told(agent.resume(Vec::new())).await
     } else if info.work != Some(Work::Open) {
-        let posted = journal.posted(log, PostNo(0)).await?;
+        let posted = journal.read_posts(log, PostNo(0)).await?;
         if !posted
             .iter()
             .any(|posted| matches!(posted.post, Post::Message { .. }))
@@ -130,7 +130,7 @@ async fn work(
             .map(|()| None)
             .map_err(Error::from);
     } else {
-        let order = children::ordered(journal, log).await?;
+        let order = children::read_order(journal, log).await?;
         let order =
             order.ok_or_else(|| Error::Answers("the session is due, and holds no run".into()))?;
         let stop = Cancel::new();

@@ -171,7 +171,7 @@ impl Fleet {
                 Ok(agent) => drive(&journal, agent, due, &owner).await,
                 Err(why) => set_aside(&journal, &due.info, &why).await,
             };
-            status.ended(ended);
+            status.record_end(ended);
             drop(working);
         });
     }

@@ -46,22 +46,22 @@ impl FleetStatus {
     }
 
     /// Returns the number of times that it took a session.
-    pub fn claimed(&self) -> u64 {
+    pub fn claim_count(&self) -> u64 {
         self.counts.claimed.load(Ordering::Relaxed)
     }
 
     /// Returns the number of runs that it brought to their ends, whatever these were.
-    pub fn finished(&self) -> u64 {
+    pub fn finish_count(&self) -> u64 {
         self.counts.finished.load(Ordering::Relaxed)
     }
 
     /// Returns the number of times that a run parked.
-    pub fn parked(&self) -> u64 {
+    pub fn park_count(&self) -> u64 {
         self.counts.parked.load(Ordering::Relaxed)
     }
 
     /// Returns the number of times that a session could not be worked on.
-    pub fn failed(&self) -> u64 {
+    pub fn failure_count(&self) -> u64 {
         self.counts.failed.load(Ordering::Relaxed)
     }
 
@@ -71,7 +71,7 @@ impl FleetStatus {
         WorkGuard(self.clone())
     }
 
-    pub(crate) fn ended(&self, how: Ended) {
+    pub(crate) fn record_end(&self, how: Ended) {
         let count = match how {
             Ended::Finished => &self.counts.finished,
             Ended::Parked => &self.counts.parked,

@@ -196,7 +196,7 @@ impl Stage {
             .await
             .expect("they are listed")
             .logs;
-        logs.retain(|info| ChildRole::of(info).is_some());
+        logs.retain(|info| ChildRole::from_info(info).is_some());
         logs
     }
 
@@ -238,7 +238,7 @@ async fn until(fleet: Fleet, holds: impl Fn(&FleetStatus) -> bool) {
 }
 
 fn ended(count: u64) -> impl Fn(&FleetStatus) -> bool {
-    move |status| status.finished() == count && status.at_work() == 0
+    move |status| status.finish_count() == count && status.at_work() == 0
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,7 +248,7 @@ async fn lead_is_told_once_when_its_worker_and_that_of_the_child_are_lost() {
     stage.hangs.store(true, Ordering::Relaxed);
     // The lead waits and the child is at work when the worker goes.
     until(stage.worker(), |status| {
-        status.parked() == 1 && stage.looks.load(Ordering::Relaxed) == 1
+        status.park_count() == 1 && stage.looks.load(Ordering::Relaxed) == 1
     })
     .await;
     assert!(matches!(
@@ -295,7 +295,7 @@ async fn end_of_a_child_is_told_when_its_worker_is_lost_before_it_said_so() {
         .expect("it is made")
         .journal(stage.journal.clone())
         .session(child.log.clone());
-    agent.run("Fix it.").awaited().await.expect("it runs");
+    agent.run("Fix it.").keep_queued().await.expect("it runs");
     drop(agent);
     assert_eq!(
         stage
@@ -306,7 +306,7 @@ async fn end_of_a_child_is_told_when_its_worker_is_lost_before_it_said_so() {
             .work,
         Some(Work::Open)
     );
-    until(stage.worker(), |status| status.finished() == 1).await;
+    until(stage.worker(), |status| status.finish_count() == 1).await;
     assert!(stage.told().contains("It is fixed."), "{}", stage.told());
     assert_eq!(
         stage
@@ -475,7 +475,7 @@ async fn call_has_a_result_when_its_child_fails() {
     stage.prompt().await;
     let agents = stage.agents(FleetPlacement::new(stage.journal.clone()));
     let lead_only = move |info: &LogInfo| {
-        if ChildRole::of(info).is_some() {
+        if ChildRole::from_info(info).is_some() {
             Err("no coder".into())
         } else {
             agents(info)

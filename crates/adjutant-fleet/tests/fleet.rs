@@ -86,7 +86,7 @@ async fn posted_prompts_are_answered_each_once_by_any_number_of_workers() {
     let done = |_: &FleetStatus| {
         workers
             .iter()
-            .map(|(status, ..)| status.finished())
+            .map(|(status, ..)| status.finish_count())
             .sum::<u64>()
             == 40
     };
@@ -94,7 +94,7 @@ async fn posted_prompts_are_answered_each_once_by_any_number_of_workers() {
     for (status, stop, task) in workers {
         stop.cancel();
         task.await.expect("no panic").expect("it ends");
-        assert_eq!((status.at_work(), status.failed()), (0, 0));
+        assert_eq!((status.at_work(), status.failure_count()), (0, 0));
     }
     assert_eq!(asked.load(Ordering::Relaxed), 40);
     let told = journal.backlog().await.expect("it counts");
@@ -131,12 +131,12 @@ async fn parked_run_goes_on_with_an_answer_and_other_posts_do_not_wake_it_for_ev
         Fleet::new(journal.clone(), move |_| Ok(agent.clone()))
     };
     post(&journal, "bill", "Pay it.").await;
-    until(fleet(), |status| status.parked() == 1).await;
+    until(fleet(), |status| status.park_count() == 1).await;
     assert!(matches!(work(&journal, "bill").await, Work::Parked { on, .. } if on.contains("pay")));
     // It waits for an answer, which this is not: it is looked at once.
     post(&journal, "bill", "Hurry.").await;
     until(fleet(), |status| {
-        status.claimed() == 1 && status.at_work() == 0
+        status.claim_count() == 1 && status.at_work() == 0
     })
     .await;
     assert!(
@@ -151,7 +151,11 @@ async fn parked_run_goes_on_with_an_answer_and_other_posts_do_not_wake_it_for_ev
         .journal(journal.clone())
         .session("bill".into());
     reader.log().open().await.expect("it opens");
-    let pause = reader.log().pauses().remove(0).answered(Answer::approve());
+    let pause = reader
+        .log()
+        .pauses()
+        .remove(0)
+        .with_answer(Answer::approve());
     drop(reader);
     let answer = Post::Answer {
         pause: pause.pause,
@@ -162,7 +166,7 @@ async fn parked_run_goes_on_with_an_answer_and_other_posts_do_not_wake_it_for_ev
         .post(&"bill".into(), answer)
         .await
         .expect("it is posted");
-    until(fleet(), |status| status.finished() == 1).await;
+    until(fleet(), |status| status.finish_count() == 1).await;
     assert_eq!(
         (ran.load(Ordering::Relaxed), work(&journal, "bill").await),
         (1, Work::Idle)
@@ -209,7 +213,7 @@ async fn run_that_was_about_to_wait_when_its_worker_died_waits_with_the_next_one
         Fleet::new(journal.clone(), move |_| Ok(agent.clone()))
     };
     post(&journal, "bill", "Pay it.").await;
-    until(fleet(&journal), |status| status.parked() == 1).await;
+    until(fleet(&journal), |status| status.park_count() == 1).await;
     let bill = LogId::from("bill");
     let count =
         usize::try_from(journal.info(&bill).await.expect("it is there").head.0).expect("a few");
@@ -217,7 +221,7 @@ async fn run_that_was_about_to_wait_when_its_worker_died_waits_with_the_next_one
         let left = cut(&journal, &bill, last).await;
         assert_eq!(work(&left, "bill").await, Work::Open, "{last}");
         until(fleet(&left), |status| {
-            status.claimed() > 0 && status.at_work() == 0
+            status.claim_count() > 0 && status.at_work() == 0
         })
         .await;
         assert!(
@@ -259,7 +263,7 @@ async fn what_a_worker_leaves_at_its_end_goes_on_with_another() {
     let second = agent(false);
     until(
         Fleet::new(journal.clone(), move |_| Ok(second.clone())),
-        |status| status.finished() == 1,
+        |status| status.finish_count() == 1,
     )
     .await;
     let reader = agent(false).journal(journal.clone()).session("log".into());
@@ -284,7 +288,7 @@ async fn run_that_fails_has_ended_and_the_next_post_begins_another() {
         Fleet::new(journal.clone(), move |_| Ok(agent.clone()))
     };
     post(&journal, "log", "Do it.").await;
-    until(fleet(), |status| status.finished() == 1).await;
+    until(fleet(), |status| status.finish_count() == 1).await;
     assert_eq!(work(&journal, "log").await, Work::Idle);
     assert!(
         journal
@@ -294,7 +298,7 @@ async fn run_that_fails_has_ended_and_the_next_post_begins_another() {
             .is_empty()
     );
     post(&journal, "log", "Again.").await;
-    until(fleet(), |status| status.finished() == 1).await;
+    until(fleet(), |status| status.finish_count() == 1).await;
     let asked = format!("{:?}", model.requests().last().expect("a request").entries);
     assert!(
         asked.contains("Do it.") && asked.contains("Again."),
@@ -308,7 +312,7 @@ async fn session_whose_agent_cannot_be_made_is_set_aside_with_the_reason_until_i
     post(&journal, "log", "Do it.").await;
     until(
         Fleet::new(journal.clone(), |_| Err("no model".into())),
-        |status| status.failed() == 1,
+        |status| status.failure_count() == 1,
     )
     .await;
     assert_eq!(
@@ -321,7 +325,7 @@ async fn session_whose_agent_cannot_be_made_is_set_aside_with_the_reason_until_i
     let agent = Agent::new(ScriptedModel::new([Script::new().text("done")]));
     until(
         Fleet::new(journal.clone(), move |_| Ok(agent.clone())),
-        |status| status.finished() == 1,
+        |status| status.finish_count() == 1,
     )
     .await;
 }

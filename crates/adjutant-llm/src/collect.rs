@@ -53,18 +53,18 @@ impl Collector {
             Chunk::Delta { block, text } => self.delta(*block, text)?,
             Chunk::Close { block, content } => self.close(*block, content)?,
             Chunk::Usage { usage, raw } => {
-                self.started()?;
+                self.check_started()?;
                 self.usage = *usage;
                 self.raw_usage = raw.clone();
             }
-            Chunk::Warned { .. } => self.started()?,
+            Chunk::Warned { .. } => self.check_started()?,
             Chunk::Pending { .. } => {}
             Chunk::Retracted { .. } => {
-                self.started()?;
+                self.check_started()?;
                 *self = Self::default();
             }
             Chunk::Done(reply) => {
-                self.started()?;
+                self.check_started()?;
                 if self
                     .blocks
                     .iter()
@@ -82,7 +82,7 @@ impl Collector {
     /// Returns the reply so far as an interrupted one: finished blocks, and the text of open ones.
     ///
     /// Calls with unfinished arguments are omitted. `None` if no attempt is running.
-    pub fn interrupted(self) -> Option<Reply> {
+    pub fn into_interrupted(self) -> Option<Reply> {
         let mut reply = Reply::new(self.model?, FinishReason::Interrupted);
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage;
@@ -139,7 +139,7 @@ impl Collector {
         Ok(())
     }
 
-    fn started(&self) -> Result<(), Error> {
+    fn check_started(&self) -> Result<(), Error> {
         self.model
             .as_ref()
             .map(|_| ())
@@ -147,7 +147,7 @@ impl Collector {
     }
 
     fn open(&mut self, block: u32, kind: &BlockKind) -> Result<(), Error> {
-        self.started()?;
+        self.check_started()?;
         let at = block as usize;
         if at >= MAX_BLOCKS {
             return Err(broken("more than 4,096 blocks"));
@@ -319,7 +319,9 @@ mod tests {
                 (1, BlockSoFar::Open("{\"a\":"))
             ]
         );
-        let reply = collector.interrupted().expect("an attempt was going on");
+        let reply = collector
+            .into_interrupted()
+            .expect("an attempt was going on");
         assert_eq!(
             (reply.text().as_str(), reply.calls().count(), reply.stop),
             ("half an ans", 0, FinishReason::Interrupted)

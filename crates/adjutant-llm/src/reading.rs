@@ -20,7 +20,7 @@ pub(crate) trait Tagged<'de>: Sized {
 }
 
 /// Reads such an enum: in one pass if the tag comes first, as in all data written by this program.
-pub(crate) fn tagged<'de, T: Tagged<'de>, D: Deserializer<'de>>(
+pub(crate) fn read_tagged<'de, T: Tagged<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     deserializer.deserialize_map(TaggedVisitor(PhantomData))

@@ -35,11 +35,11 @@ pub struct Request {
 impl Request {
     /// An empty request.
     pub fn new() -> Self {
-        Self::of(Transcript::new())
+        Self::from_entries(Transcript::new())
     }
 
     /// A request that shows these entries.
-    pub fn of(entries: Transcript) -> Self {
+    pub fn from_entries(entries: Transcript) -> Self {
         Self {
             system: "".into(),
             tools: Arc::from([]),

@@ -118,7 +118,7 @@ impl Schema {
         let branching =
             holds_key(&source, &["$ref", "$dynamicRef"]) && holds_key(&source, &["anyOf", "oneOf"]);
         let plain = if place == PLACE {
-            Plain::of(&source)
+            Plain::from_schema(&source)
         } else {
             None
         };

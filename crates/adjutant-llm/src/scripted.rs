@@ -366,7 +366,7 @@ impl ScriptedPart {
 
 impl Gate {
     /// Waits until a stream reaches the gate.
-    pub async fn reached(&self) {
+    pub async fn wait_until_reached(&self) {
         let mut reached = self.reached.subscribe();
         // The sender lives in `self`, so waiting cannot fail.
         let _ = reached.wait_for(|reached| *reached).await;

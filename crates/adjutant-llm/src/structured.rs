@@ -64,7 +64,7 @@ impl<T: DeserializeOwned + JsonSchema> Shape<T> {
     /// # Errors
     /// `Invalid` if the type's schema is not valid.
     pub fn new() -> Result<Self, Error> {
-        Self::of(form::format_of::<T>())
+        Self::from_format(form::format_of::<T>())
     }
 }
 
@@ -73,7 +73,7 @@ impl<T: DeserializeOwned> Shape<T> {
     ///
     /// # Errors
     /// `Invalid` if it is not a JSON schema, or if its name is not 1 to 64 letters, digits, `_` and `-`.
-    pub fn of(format: Format) -> Result<Self, Error> {
+    pub fn from_format(format: Format) -> Result<Self, Error> {
         Ok(Self {
             form: Arc::new(Form::compile(format)?),
             repairs: REPAIRS,
@@ -100,7 +100,7 @@ impl<T: DeserializeOwned> Shape<T> {
         request: Request,
     ) -> Result<Shaped<T>, Error> {
         let info = model.info();
-        let mode = Mode::of(info, &request.options);
+        let mode = Mode::for_model(info, &request.options);
         let mut asked = StructuredExchange::new(ask::prepare(request, info, mode, &self.form)?);
         let (mut repairs, mut pauses) = (0, 0);
         loop {
@@ -126,8 +126,8 @@ impl<T: DeserializeOwned> Shape<T> {
     }
 
     /// The name and the original schema, from which [`of`](Self::of) creates the same shape.
-    pub fn given(&self) -> Format {
-        self.form.given()
+    pub fn original_format(&self) -> Format {
+        self.form.original_format()
     }
 
     /// Returns the request of an agent that works with its tools until it answers in this shape, in the mode of the
@@ -138,7 +138,7 @@ impl<T: DeserializeOwned> Shape<T> {
     /// # Errors
     /// `Invalid` if a tool of the request has the name of the shape.
     pub fn within(&self, request: Request, info: &ModelInfo) -> Result<Request, Error> {
-        let mode = Mode::of(info, &request.options);
+        let mode = Mode::for_model(info, &request.options);
         match request.options.tool_choice {
             ToolChoice::None if mode.calls() => ask::prepare(request, info, mode, &self.form),
             _ => ask::beside(request, mode, &self.form),
@@ -150,7 +150,7 @@ impl<T: DeserializeOwned> Shape<T> {
     ///
     /// It is not part of the system prompt, so that a conversation which only grows keeps its prompt cache.
     pub fn words(&self, info: &ModelInfo, options: &Options, has_tools: bool) -> Option<String> {
-        ask::words(Mode::of(info, options), &self.form, has_tools)
+        ask::words(Mode::for_model(info, options), &self.form, has_tools)
     }
 
     /// Returns the answer in a reply to such a request, or its errors as a text for the model; `None` if the reply
@@ -166,7 +166,7 @@ impl<T: DeserializeOwned> Shape<T> {
 
     /// Returns the message that lists the errors of an answer and requests it again in the mode of the model.
     pub fn again(&self, info: &ModelInfo, options: &Options, wrong: &str) -> UserMessage {
-        ask::again(Mode::of(info, options), &self.form, wrong)
+        ask::again(Mode::for_model(info, options), &self.form, wrong)
     }
 
     /// Reads the answer while it comes.
@@ -204,7 +204,7 @@ pub async fn complete_json(
     request: Request,
     format: Format,
 ) -> Result<Shaped<Value>, Error> {
-    Shape::of(format)?.ask(model, request).await
+    Shape::from_format(format)?.ask(model, request).await
 }
 
 impl<T> Clone for Shape<T> {

@@ -104,7 +104,7 @@ impl Transcript {
     ///
     /// # Errors
     /// The first id that does not grow, or does not stand before `next`.
-    pub fn restored(
+    pub fn from_stored(
         entries: impl IntoIterator<Item = Arc<Stored>>,
         next: EntryId,
     ) -> Result<Self, EntryId> {
@@ -254,7 +254,7 @@ impl<'de> Deserialize<'de> for Transcript {
                 raw.version
             )));
         }
-        Transcript::restored(raw.entries, EntryId(raw.next)).map_err(|id| {
+        Transcript::from_stored(raw.entries, EntryId(raw.next)).map_err(|id| {
             de::Error::custom(format_args!(
                 "entry {} of a transcript is out of order",
                 id.0

@@ -126,7 +126,7 @@ fn to_unit(bits: u64) -> f64 {
 
 impl Utc {
     /// The second in which a time lies that is given in milliseconds since 1970-01-01 UTC; no later one than the last of 9999.
-    pub fn of_ms(ms: u64) -> Self {
+    pub fn from_ms(ms: u64) -> Self {
         let then = i64::try_from(ms)
             .ok()
             .and_then(|ms| Timestamp::from_millisecond(ms).ok());
@@ -173,19 +173,19 @@ mod tests {
 
     #[test]
     fn utc_is_right_when_days_are_leap_days_or_not() {
-        assert_eq!(Utc::of_ms(0).to_string(), "1970-01-01T00:00:00Z");
+        assert_eq!(Utc::from_ms(0).to_string(), "1970-01-01T00:00:00Z");
         assert_eq!(
-            Utc::of_ms(951_782_399_999).to_string(),
+            Utc::from_ms(951_782_399_999).to_string(),
             "2000-02-28T23:59:59Z"
         );
         assert_eq!(
-            Utc::of_ms(951_782_400_999).to_string(),
+            Utc::from_ms(951_782_400_999).to_string(),
             "2000-02-29T00:00:00Z"
         );
         assert_eq!(
-            Utc::of_ms(1_709_251_199_000).to_string(),
+            Utc::from_ms(1_709_251_199_000).to_string(),
             "2024-02-29T23:59:59Z"
         );
-        assert_eq!(Utc::of_ms(u64::MAX).to_string(), "9999-12-30T22:00:00Z");
+        assert_eq!(Utc::from_ms(u64::MAX).to_string(), "9999-12-30T22:00:00Z");
     }
 }

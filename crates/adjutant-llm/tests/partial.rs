@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn partial(schema: Value) -> PartialAnswer {
-    let shape = Shape::<Value>::of(Format::new("answer", schema)).expect("a schema");
+    let shape = Shape::<Value>::from_format(Format::new("answer", schema)).expect("a schema");
     let mut partial = shape.partial();
     partial.begin();
     partial

@@ -116,7 +116,7 @@ async fn recorder_writes_one_line_when_a_stream_ends() {
     let limits = json!({"requests_left": null, "tokens_left": null, "reset_after": null});
     let block = json!({"type": "text", "text": "Hello."});
     let expect = json!({
-        "fingerprint": Fingerprint::of(&request).to_string(),
+        "fingerprint": Fingerprint::from_request(&request).to_string(),
         "request": stored,
         "chunks": [
             {"chunk": "start", "attempt": 0, "model": "scripted/model", "limits": limits, "warnings": []},
@@ -237,7 +237,7 @@ async fn replay_answers_in_order_when_a_request_was_recorded_often() {
                 .text(),
         );
     }
-    assert_eq!((texts.concat().as_str(), replay.left()), ("acb", 0));
+    assert_eq!((texts.concat().as_str(), replay.remaining()), ("acb", 0));
     let error = complete(&replay, Request::new())
         .await
         .expect_err("all is played");
@@ -265,7 +265,9 @@ async fn replay_retries_again_when_the_recorder_stood_inside() {
 
 #[test]
 fn fingerprint_stays_when_nothing_changes_the_answer() {
-    let same = |one: &Request, other: &Request| Fingerprint::of(one) == Fingerprint::of(other);
+    let same = |one: &Request, other: &Request| {
+        Fingerprint::from_request(one) == Fingerprint::from_request(other)
+    };
     let tool = |schema: Value| ToolDecl {
         name: "t".into(),
         description: "d".into(),
@@ -310,10 +312,10 @@ fn fingerprint_stays_when_nothing_changes_the_answer() {
     for other in others {
         assert!(!same(&request(), &other), "{other:?}");
     }
-    let text = Fingerprint::of(&request()).to_string();
+    let text = Fingerprint::from_request(&request()).to_string();
     assert_eq!(
         (text.len(), text.parse()),
-        (32, Ok(Fingerprint::of(&request())))
+        (32, Ok(Fingerprint::from_request(&request())))
     );
 }
 
@@ -431,7 +433,7 @@ proptest! {
             for live in live {
                 prop_assert_eq!(drain(replay.stream(request.clone())).await, live);
             }
-            prop_assert_eq!(replay.left(), 0);
+            prop_assert_eq!(replay.remaining(), 0);
             Ok(())
         })?;
     }

@@ -499,8 +499,8 @@ async fn ask_repairs_when_the_schema_fits_but_the_type_does_not() {
         Script::new().text(ADA),
     ];
     let model = model(Structured::Native, scripts);
-    let shape =
-        Shape::<Invoice>::of(Format::new("loose", json!({"type": "object"}))).expect("a shape");
+    let shape = Shape::<Invoice>::from_format(Format::new("loose", json!({"type": "object"})))
+        .expect("a shape");
     let shaped = shape
         .ask(&model, request())
         .await

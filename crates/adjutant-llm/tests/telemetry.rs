@@ -340,7 +340,7 @@ async fn traced_records_what_was_said_when_told_to() {
         Entry::User(UserMessage::from(content)),
         Entry::Turn(open.close().expect("every call has its result")),
     ];
-    let request = Request::of(entries.into_iter().collect()).system("Be brief.");
+    let request = Request::from_entries(entries.into_iter().collect()).system("Be brief.");
     let model = ScriptedModel::new([Script::new().call("look", json!({"at": 1}))]);
     complete(
         &Traced {
@@ -392,7 +392,7 @@ async fn traced_keeps_the_newest_messages_when_there_are_too_many() {
         model,
         contents: Contents::Recorded,
     };
-    complete(&traced, Request::of(entries.collect()))
+    complete(&traced, Request::from_entries(entries.collect()))
         .await
         .expect("a reply");
     let spans = kept.spans();

@@ -179,7 +179,7 @@ async fn timeout_does_not_count_when_the_reader_takes_its_time() {
     }
     let reading =
         tokio::spawn(async move { stream.map(|item| item.is_ok()).collect::<Vec<_>>().await });
-    gate.reached().await;
+    gate.wait_until_reached().await;
     advance(secs(4)).await;
     gate.open();
     assert_eq!(reading.await.expect("nothing panics"), [true; 4]);

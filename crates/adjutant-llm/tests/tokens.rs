@@ -174,32 +174,38 @@ fn tiktoken_counts_exactly_when_the_vocabulary_is_known() {
 #[test]
 fn meter_follows_reports_when_they_differ_from_estimates() {
     let mut meter = Meter::default();
-    assert_eq!(meter.corrected(1_000), 1_000);
+    assert_eq!(meter.correct_estimate(1_000), 1_000);
     meter.observe(0, 5);
     meter.observe(5, 0);
     assert_eq!(meter, Meter::default());
     meter.observe(100, 150);
     assert_eq!(
         [
-            meter.corrected(0),
-            meter.corrected(1),
-            meter.corrected(1_000)
+            meter.correct_estimate(0),
+            meter.correct_estimate(1),
+            meter.correct_estimate(1_000)
         ],
         [0, 2, 1_500]
     );
     meter.observe(100, 100);
-    assert_eq!(meter.corrected(1_000), 1_167);
+    assert_eq!(meter.correct_estimate(1_000), 1_167);
     for _ in 0..64 {
         meter.observe(u64::MAX, 1);
     }
     assert_eq!(
-        [meter.corrected(1_000), meter.corrected(u64::MAX)],
+        [
+            meter.correct_estimate(1_000),
+            meter.correct_estimate(u64::MAX)
+        ],
         [250, u64::MAX.div_ceil(4)]
     );
     let mut meter = Meter::default();
     meter.observe(1, u64::MAX);
     assert_eq!(
-        [meter.corrected(1_000), meter.corrected(u64::MAX)],
+        [
+            meter.correct_estimate(1_000),
+            meter.correct_estimate(u64::MAX)
+        ],
         [4_000, u64::MAX]
     );
     let stored = serde_json::to_value(meter).expect("it can be stored");

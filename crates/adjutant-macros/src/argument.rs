@@ -106,7 +106,10 @@ fn is_context(ty: &Type) -> bool {
 /// Refuses types that borrow or that are not spelled out.
 fn check(ty: &Type) -> Result<()> {
     match ty {
-        Type::Reference(reference) => Err(Error::new_spanned(reference, borrowed(&reference.elem))),
+        Type::Reference(reference) => Err(Error::new_spanned(
+            reference,
+            borrow_error_text(&reference.elem),
+        )),
         Type::ImplTrait(_) => Err(Error::new_spanned(
             ty,
             "an argument of a tool needs a type of its own, not `impl Trait`",
@@ -159,7 +162,7 @@ fn check_generics(arguments: &PathArguments) -> Result<()> {
     }
 }
 
-fn borrowed(inner: &Type) -> String {
+fn borrow_error_text(inner: &Type) -> String {
     let owned = match inner {
         Type::Path(path) if path.path.is_ident("str") => "use `String`".to_owned(),
         Type::Slice(_) => "use `Vec`".to_owned(),

@@ -43,7 +43,7 @@ async fn main() -> Result<(), Failure> {
     let context: Value = context.unwrap_or_default();
     let folder = tempfile::tempdir()?;
     let mut config = HttpConfig::new(url);
-    config.tokens = Tokens::stored(folder.path());
+    config.tokens = Tokens::from_directory(folder.path());
     for logins in 0.. {
         match exercise(&config, &context).await? {
             Outcome::Done => break,
@@ -88,7 +88,7 @@ async fn exercise(config: &HttpConfig, context: &Value) -> Result<Outcome, Failu
         let before = calls.len();
         calls.extend(named.map(|call| (tool.decl.name.to_string(), call["arguments"].clone())));
         if calls.len() == before {
-            let mut args = filled(&tool.decl.schema);
+            let mut args = fill_form(&tool.decl.schema);
             // It checks the effect on the schema of another tool.
             if let Some(seen) = tools
                 .get("json_schema_2020_12_tool")
@@ -119,7 +119,7 @@ async fn exercise(config: &HttpConfig, context: &Value) -> Result<Outcome, Failu
         .responder(|_, pause| async move {
             Some(match pause.ask.kind {
                 AskKind::Question => Answer::Give {
-                    value: filled(&pause.ask.schema),
+                    value: fill_form(&pause.ask.schema),
                 },
                 _ => Answer::Approve {
                     args: None,
@@ -137,7 +137,7 @@ async fn exercise(config: &HttpConfig, context: &Value) -> Result<Outcome, Failu
 }
 
 /// Fills in a form: with its defaults, or with a value of the right type for required fields.
-fn filled(schema: &Value) -> Value {
+fn fill_form(schema: &Value) -> Value {
     let is_required = |name: &str| {
         schema["required"]
             .as_array()

@@ -176,8 +176,8 @@ fn prompts() -> Tools {
             |args, _| async move {
                 let said = format!(
                     "Prompt with arguments: arg1='{}', arg2='{}'",
-                    shown(&args["arg1"]),
-                    shown(&args["arg2"])
+                    to_text(&args["arg1"]),
+                    to_text(&args["arg2"])
                 );
                 Ok(CallResult::ok(said))
             },
@@ -188,7 +188,8 @@ fn prompts() -> Tools {
                 json!({ "resourceUri": text() }),
             ),
             |args, _| async move {
-                let embedded = document(&shown(&args["resourceUri"]), "text/plain", "RW1iZWRkZWQu");
+                let embedded =
+                    document(&to_text(&args["resourceUri"]), "text/plain", "RW1iZWRkZWQu");
                 Ok(content(vec![
                     embedded,
                     "Please process the embedded resource above.".into(),
@@ -269,7 +270,7 @@ fn asks_with(
         ..spec(name, json!({ argument: text() }))
     };
     tool_fn(spec, move |args, cx| async move {
-        let said = answers(&cx, &[("asked", ask(shown(&args[argument])))]).await?;
+        let said = answers(&cx, &[("asked", ask(to_text(&args[argument])))]).await?;
         Ok(CallResult::ok(said))
     })
 }
@@ -392,7 +393,7 @@ fn text() -> Value {
     json!({ "type": "string", "description": "A text." })
 }
 
-fn shown(value: &Value) -> String {
+fn to_text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 

@@ -185,7 +185,7 @@ impl Listed {
             {
                 continue;
             }
-            match self.bound(tool, plan, server, &mut warnings) {
+            match self.bind_tool(tool, plan, server, &mut warnings) {
                 Ok(tool) => bound.push(tool),
                 Err(why) => warnings.push(format!(
                     "its tool {:?} is left out: {why}",
@@ -206,7 +206,7 @@ impl Listed {
         Toolset::new(bound).warn(warnings.iter().map(|what| warning(plan, what)))
     }
 
-    fn bound(
+    fn bind_tool(
         &self,
         tool: &Tool,
         plan: &Plan,
@@ -216,7 +216,7 @@ impl Listed {
         let given = Value::Object((*tool.input_schema).clone());
         is_small(&given)?;
         let input = InputSchema::new(&given)?;
-        checked(&input.schema)?;
+        check_schema(&input.schema)?;
         warnings.extend(input.warning(floor(&tool.name, 128)));
         let schema = input.schema.into_owned();
         let output = tool
@@ -224,7 +224,7 @@ impl Listed {
             .as_ref()
             .map(|schema| Arc::new(Value::Object((**schema).clone())));
         let compiled = output.as_ref().map(|schema| {
-            checked(schema)?;
+            check_schema(schema)?;
             Schema::compile(Arc::clone(schema)).map_err(|error| short(error.message()).to_owned())
         });
         let output_schema = match compiled.transpose() {
@@ -322,13 +322,13 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 /// Checks the bounds of a schema: a validator follows its references as often as they stand somewhere, and fetches none.
-fn checked(schema: &Value) -> Result<(), String> {
+fn check_schema(schema: &Value) -> Result<(), String> {
     is_small(schema)?;
     let mut places = Places {
         root: schema,
         known: HashMap::new(),
     };
-    match places.of(schema, 0)? {
+    match places.count_places(schema, 0)? {
         ..=MAX_PLACES => Ok(()),
         _ => Err("its schema refers to itself too often".to_owned()),
     }
@@ -366,7 +366,7 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    fn of(&mut self, value: &'a Value, depth: usize) -> Result<usize, String> {
+    fn count_places(&mut self, value: &'a Value, depth: usize) -> Result<usize, String> {
         if depth > MAX_DEPTH {
             return Err(too_deep());
         }
@@ -375,7 +375,7 @@ impl<'a> Places<'a> {
             Value::Object(members) => {
                 for (key, member) in members {
                     let led = match (key.as_str(), member.as_str()) {
-                        ("$ref", Some(to)) => self.led(to, depth + 1)?,
+                        ("$ref", Some(to)) => self.count_target(to, depth + 1)?,
                         ("$dynamicRef" | "$recursiveRef", Some(_)) => {
                             return Err(format!(
                                 "its schema has {key}, which is not followed here"
@@ -385,12 +385,12 @@ impl<'a> Places<'a> {
                     };
                     count = count
                         .saturating_add(led)
-                        .saturating_add(self.of(member, depth + 1)?);
+                        .saturating_add(self.count_places(member, depth + 1)?);
                 }
             }
             Value::Array(items) => {
                 for item in items {
-                    count = count.saturating_add(self.of(item, depth + 1)?);
+                    count = count.saturating_add(self.count_places(item, depth + 1)?);
                 }
             }
             _ => {}
@@ -398,7 +398,7 @@ impl<'a> Places<'a> {
         Ok(count)
     }
 
-    fn led(&mut self, to: &'a str, depth: usize) -> Result<usize, String> {
+    fn count_target(&mut self, to: &'a str, depth: usize) -> Result<usize, String> {
         if let Some(known) = self.known.get(to) {
             return Ok(*known);
         }
@@ -414,7 +414,7 @@ impl<'a> Places<'a> {
             .ok_or_else(outside)?;
         self.known.insert(to, 1);
         let target = self.root.pointer(pointer).ok_or_else(outside)?;
-        let count = self.of(target, depth)?;
+        let count = self.count_places(target, depth)?;
         self.known.insert(to, count);
         Ok(count)
     }

@@ -161,7 +161,7 @@ impl HttpConfig {
 
 impl fmt::Debug for HttpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = crate::reach::shown(&self.url);
+        let url = crate::reach::display_url(&self.url);
         let headers: Vec<_> = self.headers.keys().collect();
         let mut shown = f.debug_struct("HttpConfig");
         shown

@@ -110,9 +110,9 @@ pub(crate) async fn begin(
         Err(error) => {
             if let (ClientInitializeError::ConnectionClosed(_), Some(child)) = (&error, &mut child)
             {
-                child.ended().await;
+                child.wait_for_exit().await;
             }
-            return Err(refused(&error, trace, plan));
+            return Err(handshake_error(&error, trace, plan));
         }
     };
     let version = running
@@ -170,7 +170,7 @@ fn info(plan: &Plan) -> ClientConfig {
 }
 
 /// The error for a failed handshake.
-fn refused(error: &ClientInitializeError, trace: &Trace, plan: &Plan) -> Error {
+fn handshake_error(error: &ClientInitializeError, trace: &Trace, plan: &Plan) -> Error {
     match error {
         ClientInitializeError::ConnectionClosed(_) => {
             let why = trace.reason().unwrap_or(CLOSED);
@@ -184,15 +184,16 @@ fn refused(error: &ClientInitializeError, trace: &Trace, plan: &Plan) -> Error {
                 format!("{why} before it said which revision it speaks"),
             )
         }
-        ClientInitializeError::TransportError { error, .. } => http::refused(&plan.name, error)
-            .unwrap_or_else(|| {
+        ClientInitializeError::TransportError { error, .. } => {
+            http::fixable_error(&plan.name, error).unwrap_or_else(|| {
                 Error::new(
                     ErrorKind::Unavailable,
                     format!("it cannot be reached: {}", short(&chain(&*error.error))),
                 )
-            }),
+            })
+        }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
-            refused(fallback, trace, plan)
+            handshake_error(fallback, trace, plan)
         }
         ClientInitializeError::JsonRpcError(data) => Error::new(
             ErrorKind::Protocol,
@@ -274,7 +275,7 @@ impl Connection {
         let mut answer = pin!(Sent(Some(handle)).answer());
         let limit = self.desk.plan.config.silence_limit;
         loop {
-            let heard = open.heard();
+            let heard = open.last_message_at();
             let late = async {
                 match heard.checked_add(limit) {
                     Some(late) => sleep_until(late).await,
@@ -286,7 +287,7 @@ impl Connection {
                 answer = &mut answer => return answer,
                 () = late => {}
             }
-            if Instant::now().duration_since(open.heard()) >= limit {
+            if Instant::now().duration_since(open.last_message_at()) >= limit {
                 return Err(ServiceError::Timeout { timeout: limit });
             }
         }

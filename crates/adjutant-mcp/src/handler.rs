@@ -219,7 +219,7 @@ impl OpenCall {
 
 impl OpenGuard<'_> {
     /// The time of the server's last message for this call.
-    pub(crate) fn heard(&self) -> Instant {
+    pub(crate) fn last_message_at(&self) -> Instant {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn transport(
     let tokens = if config.has_own_token() {
         None
     } else {
-        config.tokens.of(name, &config.url)
+        config.tokens.for_server(name, &config.url)
     };
     if tokens.is_some() {
         may_carry_token(name, &url)?;
@@ -141,7 +141,7 @@ fn own(error: Error) -> HttpFailure {
 }
 
 /// The error for the failure of a request that the user can fix.
-pub(crate) fn refused(name: &str, error: &DynamicTransportError) -> Option<Error> {
+pub(crate) fn fixable_error(name: &str, error: &DynamicTransportError) -> Option<Error> {
     let mut causes = successors(
         Some(&*error.error as &(dyn std::error::Error + 'static)),
         |error| error.source(),
@@ -154,7 +154,7 @@ pub(crate) fn refusal_of(name: &str, error: &ServiceError) -> Option<Error> {
     let ServiceError::TransportSend(error) = error else {
         return None;
     };
-    refused(name, error)
+    fixable_error(name, error)
 }
 
 fn meaning(name: &str, failure: &HttpFailure) -> Option<Error> {

@@ -33,7 +33,7 @@ pub(crate) async fn answer(
                 ask
             };
             match cx.pause(key, ask).await {
-                Ok(answer) => Ok(told(answer, defaults)),
+                Ok(answer) => Ok(encode_answer(answer, defaults)),
                 // The server may be able to continue without it.
                 Err(error) if error.kind == ToolErrorKind::Unattended => {
                     Ok(json!({"action": "cancel"}))
@@ -126,7 +126,7 @@ fn ask(
 }
 
 /// An answer in the words of the protocol; only a form, which has defaults, takes a value.
-fn told(answer: Answer, defaults: Option<Map<String, Value>>) -> Value {
+fn encode_answer(answer: Answer, defaults: Option<Map<String, Value>>) -> Value {
     match (answer, defaults) {
         (
             Answer::Give {

@@ -12,7 +12,7 @@ use crate::{
     config::HttpConfig,
     error::{Error, ErrorKind},
     http,
-    oauth::{LIMIT, discover, failed, manager, said},
+    oauth::{LIMIT, discover, manager, sanitize_text, sign_in_error},
     reach::{self, Reach},
     redirect::Redirect,
     tokens::file::TokenFile,
@@ -97,13 +97,13 @@ impl Login {
         };
         let is_private = options.is_private || kept.as_ref().is_some_and(|kept| kept.is_private);
         let challenge = challenge(name, &server, config).await?;
-        let reach = Reach::of(&server, is_private);
+        let reach = Reach::from_url(&server, is_private);
         let mut manager = manager(name, &server, reach).await?;
         let metadata = discover(name, &mut manager, challenge.as_deref()).await?;
 
         let mut scopes = options.scopes.clone();
         if let Some(kept) = kept.filter(|kept| scopes.is_empty() && !kept.wanted.is_empty()) {
-            scopes = kept.granted().to_vec();
+            scopes = kept.scopes().to_vec();
             scopes.extend(kept.wanted);
         }
         if scopes.is_empty() {
@@ -142,19 +142,19 @@ impl Login {
                 let registered = manager
                     .register_client("Adjutant", redirect.address(), &scopes)
                     .await;
-                registered.map_err(|error| failed(name, &error))?
+                registered.map_err(|error| sign_in_error(name, &error))?
             }
         };
         let client_secret = client.client_secret.clone();
         manager
             .configure_client(client)
-            .map_err(|error| failed(name, &error))?;
+            .map_err(|error| sign_in_error(name, &error))?;
         let store = InMemoryCredentialStore::new();
         manager.set_credential_store(store.clone());
         let url = manager
             .get_authorization_url(&scopes)
             .await
-            .map_err(|error| failed(name, &error))?;
+            .map_err(|error| sign_in_error(name, &error))?;
         // It is opened by a browser: nothing else than a page of the web may be.
         let is_page = match Url::parse(&url) {
             Ok(page) => {
@@ -223,15 +223,18 @@ impl Login {
         })?;
         let done = async {
             let code = match (answer.code, answer.error) {
-                (_, Some(error)) => return Err(refused(&said(&error))),
+                (_, Some(error)) => return Err(refused(&sanitize_text(&error))),
                 (None, None) => return Err(refused("what came back holds no code")),
                 (Some(code), None) => code,
             };
             let exchanged = manager
                 .exchange_code_for_token_with_issuer(&code, &state, answer.issuer.as_deref())
                 .await;
-            exchanged.map_err(|error| failed(name, &error))?;
-            let credentials = store.load().await.map_err(|error| failed(name, &error))?;
+            exchanged.map_err(|error| sign_in_error(name, &error))?;
+            let credentials = store
+                .load()
+                .await
+                .map_err(|error| sign_in_error(name, &error))?;
             let credentials = credentials.ok_or_else(|| refused("no token was given"))?;
             file.keep(credentials, client_secret, is_private).await
         };

@@ -95,7 +95,7 @@ pub(crate) async fn manager(
     })?;
     let asker = Asker { client, reach };
     let made = AuthorizationManager::new_with_oauth_http_client(url.clone(), Arc::new(asker)).await;
-    made.map_err(|error| failed(name, &error))
+    made.map_err(|error| sign_in_error(name, &error))
 }
 
 /// Finds who issues the tokens of a server; metadata that are another server's are refused.
@@ -105,7 +105,7 @@ pub(crate) async fn discover(
     challenge: Option<&str>,
 ) -> Result<AuthorizationMetadata, Error> {
     let found = manager.resolve_metadata_from_challenge(challenge).await;
-    let found = found.map_err(|error| failed(name, &error))?;
+    let found = found.map_err(|error| sign_in_error(name, &error))?;
     let refused = |why: &str| {
         let message = format!("the server `{name}` cannot be signed in to: {why}");
         Err(Error::new(ErrorKind::Unauthorised, message))
@@ -147,7 +147,7 @@ pub(crate) async fn renew(
         return Ok(Some(stored));
     }
     let url = reach::address(name, url)?;
-    let mut manager = manager(name, &url, Reach::of(&url, is_private)).await?;
+    let mut manager = manager(name, &url, Reach::from_url(&url, is_private)).await?;
     let metadata = discover(name, &mut manager, None).await?;
     // A new issuer never receives the tokens of the previous one.
     if metadata.issuer != stored.issuer {
@@ -158,22 +158,25 @@ pub(crate) async fn renew(
     client.client_secret = client_secret.cloned();
     manager
         .configure_client(client)
-        .map_err(|error| failed(name, &error))?;
+        .map_err(|error| sign_in_error(name, &error))?;
     let store = InMemoryCredentialStore::new();
     store
         .save(stored)
         .await
-        .map_err(|error| failed(name, &error))?;
+        .map_err(|error| sign_in_error(name, &error))?;
     manager.set_credential_store(store.clone());
     match manager.refresh_token().await {
-        Ok(_) => store.load().await.map_err(|error| failed(name, &error)),
+        Ok(_) => store
+            .load()
+            .await
+            .map_err(|error| sign_in_error(name, &error)),
         Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => Ok(None),
-        Err(error) => Err(failed(name, &error)),
+        Err(error) => Err(sign_in_error(name, &error)),
     }
 }
 
 /// A failure of the SDK's, in one line of bounded length.
-pub(crate) fn failed(name: &str, error: &AuthError) -> Error {
+pub(crate) fn sign_in_error(name: &str, error: &AuthError) -> Error {
     let kind = match error {
         AuthError::DiscoveryRequestFailed { .. }
         | AuthError::TokenRefreshFailed(_)
@@ -190,13 +193,13 @@ pub(crate) fn failed(name: &str, error: &AuthError) -> Error {
         kind,
         format!(
             "the server `{name}` cannot be signed in to: {}",
-            said(&text)
+            sanitize_text(&text)
         ),
     )
 }
 
 /// An external message: one line of bounded length, without control characters.
-pub(crate) fn said(text: &str) -> String {
+pub(crate) fn sanitize_text(text: &str) -> String {
     let plain = |c: char| {
         if c.is_control() || is_hidden(c) {
             ' '

@@ -48,9 +48,9 @@ impl McpServer {
     /// # Errors
     /// Why it does not answer, as [`McpServer::ready`], but as soon as two beginnings have failed one after the other.
     pub async fn about(&self) -> Result<ServerAbout, Error> {
-        self.looked_at()
+        self.reader_connection()
             .await
-            .map(|connection| ServerAbout::of(&connection))
+            .map(|connection| ServerAbout::from_connection(&connection))
     }
 
     /// The prompts of the server, at most 500; empty if it has none. Prompts with names of several lines are omitted.

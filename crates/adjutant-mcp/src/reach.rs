@@ -46,7 +46,7 @@ pub(crate) fn may_carry_token(name: &str, url: &Url) -> Result<(), Error> {
 }
 
 /// An address for display: without its query and credentials.
-pub(crate) fn shown(url: &str) -> String {
+pub(crate) fn display_url(url: &str) -> String {
     match Url::parse(url) {
         Ok(url) => format!("{}{}", url.origin().ascii_serialization(), url.path()),
         Err(_) => "(no address)".to_owned(),
@@ -63,7 +63,7 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    pub(crate) fn of(server: &Url, is_private: bool) -> Self {
+    pub(crate) fn from_url(server: &Url, is_private: bool) -> Self {
         if is_private || is_local(server) {
             Self::Local
         } else {
@@ -75,7 +75,7 @@ impl Reach {
         let literal = url
             .host_str()
             .and_then(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().ok());
-        let shown = shown(url.as_str());
+        let shown = display_url(url.as_str());
         match self {
             Self::Local => Ok(()),
             Self::Public if url.scheme() != "https" => {
@@ -165,7 +165,7 @@ mod tests {
             }
         }
         let judged = |text| {
-            Reach::of(&url("https://a.example/"), false)
+            Reach::from_url(&url("https://a.example/"), false)
                 .judge(&url(text))
                 .map_err(|error| error.to_string())
         };
@@ -180,7 +180,7 @@ mod tests {
         ] {
             let error = judged(text).expect_err(text);
             assert!(error.contains(words) && !error.contains("hush"), "{error}");
-            Reach::of(&url("http://localhost/"), false)
+            Reach::from_url(&url("http://localhost/"), false)
                 .judge(&url(text))
                 .expect("it is local too");
         }

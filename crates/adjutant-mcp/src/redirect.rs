@@ -52,7 +52,7 @@ impl Redirect {
         loop {
             tokio::select! {
                 accepted = self.listener.accept(), if open.len() < MAX_OPEN => match accepted {
-                    Ok((stream, _)) => drop(open.spawn(asked(stream))),
+                    Ok((stream, _)) => drop(open.spawn(read_target(stream))),
                     // Out of files, for one: the next try may find some.
                     Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
                 },
@@ -60,7 +60,7 @@ impl Redirect {
                     let Ok(Some((stream, target))) = asked else { continue };
                     match answer(&target, state) {
                         Some(answer) => return (answer, LastPage(stream)),
-                        None => drop(open.spawn(turned_away(stream))),
+                        None => drop(open.spawn(reject_request(stream))),
                     }
                 }
             }
@@ -79,7 +79,7 @@ impl LastPage {
 }
 
 /// The target of a request; `None` if it is not valid HTTP.
-async fn asked(mut stream: TcpStream) -> Option<(TcpStream, String)> {
+async fn read_target(mut stream: TcpStream) -> Option<(TcpStream, String)> {
     let mut head = Vec::new();
     let read = async {
         while !head.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -100,7 +100,7 @@ async fn asked(mut stream: TcpStream) -> Option<(TcpStream, String)> {
     Some((stream, target))
 }
 
-async fn turned_away(stream: TcpStream) -> Option<(TcpStream, String)> {
+async fn reject_request(stream: TcpStream) -> Option<(TcpStream, String)> {
     write(
         stream,
         "404 Not Found",

@@ -291,7 +291,7 @@ pub struct ServerAbout {
 }
 
 impl ServerAbout {
-    pub(crate) fn of(connection: &Connection) -> Self {
+    pub(crate) fn from_connection(connection: &Connection) -> Self {
         let info = connection.peer.peer_info();
         let can = info.as_ref().map(|info| &info.capabilities);
         let named = info.as_ref().and_then(|info| info.server_info.as_ref());

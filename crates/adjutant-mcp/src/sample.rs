@@ -72,7 +72,7 @@ pub(crate) async fn ask(
         .ok_or_else(|| plan.fault("it asks for the answer of a model, and none answers here"))?;
     let request = request(&params).map_err(|why| plan.fault(why))?;
     if !plan.config.trusted {
-        let shown = shown(&params);
+        let shown = format_request(&params);
         let prompt = format!(
             "{} wants to ask the model, at this run's cost:\n{shown}",
             plan.name
@@ -160,7 +160,7 @@ fn request(params: &Asked) -> Result<Request, &'static str> {
 }
 
 /// The text of a request that is displayed for approval.
-fn shown(params: &Asked) -> String {
+fn format_request(params: &Asked) -> String {
     let system = params
         .system_prompt
         .iter()

@@ -147,9 +147,9 @@ impl McpServer {
     }
 
     /// The connection for readers, who do not wait for a server that repeatedly fails to start.
-    pub(crate) async fn looked_at(&self) -> Result<Connection, Error> {
+    pub(crate) async fn reader_connection(&self) -> Result<Connection, Error> {
         self.shared
-            .reached(|status| status.failed >= DOWN_AFTER)
+            .wait_connected(|status| status.failed >= DOWN_AFTER)
             .await
     }
 }
@@ -206,7 +206,7 @@ impl Shared {
     }
 
     /// Waits for the server, within its start timeout and until `is_enough` returns true for a failed one.
-    async fn reached(
+    async fn wait_connected(
         self: &Arc<Self>,
         is_enough: impl Fn(&ServerStatus) -> bool,
     ) -> Result<Connection, Error> {
@@ -240,7 +240,7 @@ impl Connect for Shared {
     }
 
     async fn connection(self: Arc<Self>) -> Result<Connection, Error> {
-        self.reached(|_| false).await
+        self.wait_connected(|_| false).await
     }
 }
 
@@ -322,7 +322,7 @@ impl Keeper {
         let (connection, backing) = connection::begin(&self.plan, desk, revision, trace).await?;
         self.list(&connection, listed)
             .await
-            .map_err(|error| unlisted(&error, &connection, &self.plan))?;
+            .map_err(|error| listing_error(&error, &connection, &self.plan))?;
         Ok((connection, backing))
     }
 
@@ -380,7 +380,7 @@ impl Keeper {
             _ = async { tokio::join!(hear, self.renew(connection, listed)) } => {}
         }
         if let Some(child) = &mut child {
-            child.ended().await;
+            child.wait_for_exit().await;
         }
         Error::new(ErrorKind::Unavailable, connection.reason().to_owned())
     }
@@ -466,7 +466,7 @@ fn stale(status: &watch::Sender<ServerStatus>) {
     status.send_if_modified(|status| !std::mem::replace(&mut status.is_stale, true));
 }
 
-fn unlisted(error: &ServiceError, connection: &Connection, plan: &Plan) -> Error {
+fn listing_error(error: &ServiceError, connection: &Connection, plan: &Plan) -> Error {
     if let Some(refusal) = http::refusal_of(&plan.name, error) {
         return refusal;
     }

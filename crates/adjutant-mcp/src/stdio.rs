@@ -95,7 +95,7 @@ pub(crate) struct Child {
 
 impl Child {
     /// Waits briefly for the exit of a program that has closed its pipes, so that its error output is complete.
-    pub(crate) async fn ended(&mut self) {
+    pub(crate) async fn wait_for_exit(&mut self) {
         let _ = timeout(MOMENT, &mut self.run).await;
     }
 }

@@ -40,7 +40,7 @@ impl Tokens {
     /// address, readable only by its owner.
     ///
     /// A token that has ended is replaced by its refresh token, by one process at a time.
-    pub fn stored(folder: impl Into<PathBuf>) -> Self {
+    pub fn from_directory(folder: impl Into<PathBuf>) -> Self {
         Self(Origin::Stored(folder.into()))
     }
 
@@ -57,7 +57,7 @@ impl Tokens {
     }
 
     /// The tokens of a server; `None` if it uses none.
-    pub(crate) fn of(&self, name: &Arc<str>, url: &Arc<str>) -> Option<TokenOrigin> {
+    pub(crate) fn for_server(&self, name: &Arc<str>, url: &Arc<str>) -> Option<TokenOrigin> {
         Some(match &self.0 {
             Origin::Nowhere => return None,
             Origin::Stored(folder) => TokenOrigin::Stored(TokenFile::new(folder, name, url)),

@@ -139,11 +139,11 @@ impl ToolCall<'_> {
             match self.send(round, &params).await? {
                 Sent::Done(result) => return Ok(result),
                 Sent::Task { id, poll_ms } => return self.follow(&id, poll_ms).await,
-                Sent::Unauthorised { message } => return Ok(self.refused(&message)),
+                Sent::Unauthorised { message } => return Ok(self.failure_result(&message)),
                 Sent::Input { requests, .. } if round == MAX_ROUNDS && requests.is_empty() => {
                     let what =
                         "it asked for nothing and wanted the call to be sent again more than";
-                    return Err(self.failed(&format!("{what} {MAX_ROUNDS} times")));
+                    return Err(self.tool_error(&format!("{what} {MAX_ROUNDS} times")));
                 }
                 Sent::Input { .. } if round == MAX_ROUNDS => {}
                 Sent::Input { requests, state } => {
@@ -157,7 +157,7 @@ impl ToolCall<'_> {
                 }
             }
         }
-        Err(self.failed(&format!("it asked for input more than {MAX_ROUNDS} times")))
+        Err(self.tool_error(&format!("it asked for input more than {MAX_ROUNDS} times")))
     }
 
     /// Waits before the call is sent again, for a server that requests it without a question: longer each time, and
@@ -277,10 +277,10 @@ impl ToolCall<'_> {
                 let requests = required.input_requests.unwrap_or_default();
                 if requests.is_empty() && required.request_state.is_none() {
                     return Ok(Sent::Done(
-                        self.refused("it needs something first and does not say what"),
+                        self.failure_result("it needs something first and does not say what"),
                     ));
                 }
-                self.bounded(&requests, required.request_state.as_deref())?;
+                self.check_requests(&requests, required.request_state.as_deref())?;
                 Ok(Sent::Input {
                     requests,
                     state: required.request_state,
@@ -295,9 +295,9 @@ impl ToolCall<'_> {
                 })
             }
             Ok(_) | Err(ServiceError::UnexpectedResponse) => Ok(Sent::Done(
-                self.refused("it answered with something that is no result of a tool"),
+                self.failure_result("it answered with something that is no result of a tool"),
             )),
-            Err(ServiceError::McpError(error)) => Ok(Sent::Done(self.refused(&format!(
+            Err(ServiceError::McpError(error)) => Ok(Sent::Done(self.failure_result(&format!(
                 "it refused the call: {} ({})",
                 short(&error.message),
                 error.code.0
@@ -308,8 +308,8 @@ impl ToolCall<'_> {
                         message: refusal.message.to_string(),
                     })
                 }
-                Some(refusal) => Ok(Sent::Done(self.refused(&refusal.message))),
-                None => Err(self.unanswered(&error, connection)),
+                Some(refusal) => Ok(Sent::Done(self.failure_result(&refusal.message))),
+                None => Err(self.no_answer_error(&error, connection)),
             },
         }
     }
@@ -357,7 +357,7 @@ impl ToolCall<'_> {
             )
             .await?;
         }
-        Err(self.failed(&format!("it asked for input more than {MAX_ROUNDS} times")))
+        Err(self.tool_error(&format!("it asked for input more than {MAX_ROUNDS} times")))
     }
 
     /// Polls a task until it has ended or needs input.
@@ -383,7 +383,7 @@ impl ToolCall<'_> {
                 Ok(Ok(ServerResult::GetTaskResult(result))) => result.task,
                 Ok(Ok(_)) => {
                     return Ok(TaskNews::Done(
-                        self.refused("it answered with something that is no task"),
+                        self.failure_result("it answered with something that is no task"),
                     ));
                 }
                 Ok(Err(ServiceError::McpError(error))) => {
@@ -391,10 +391,10 @@ impl ToolCall<'_> {
                         "it knows nothing of the task any more: {}",
                         short(&error.message)
                     );
-                    return Ok(TaskNews::Done(self.refused(&what)));
+                    return Ok(TaskNews::Done(self.failure_result(&what)));
                 }
                 _ if missed >= MAX_MISSED => {
-                    return Err(self.failed("it did not say what became of the task"));
+                    return Err(self.tool_error("it did not say what became of the task"));
                 }
                 _ => {
                     missed += 1;
@@ -413,14 +413,14 @@ impl ToolCall<'_> {
                     }
                 }
                 TaskPayload::InputRequired { input_requests } => {
-                    self.bounded(&input_requests, None)?;
+                    self.check_requests(&input_requests, None)?;
                     return Ok(TaskNews::Input(input_requests));
                 }
                 TaskPayload::Completed { result } => {
                     let result = serde_json::from_value(Value::Object(result));
                     let result = result.map(|result| self.result(result));
                     return Ok(TaskNews::Done(result.unwrap_or_else(|_| {
-                        self.refused("it ended the task with no result of a tool")
+                        self.failure_result("it ended the task with no result of a tool")
                     })));
                 }
                 TaskPayload::Failed { error } => {
@@ -428,9 +428,10 @@ impl ToolCall<'_> {
                         .get("message")
                         .and_then(Value::as_str)
                         .unwrap_or("it does not say why");
-                    return Ok(TaskNews::Done(
-                        self.refused(&format!("it failed in the task: {}", short(message))),
-                    ));
+                    return Ok(TaskNews::Done(self.failure_result(&format!(
+                        "it failed in the task: {}",
+                        short(message)
+                    ))));
                 }
                 _ => {
                     return Ok(TaskNews::Done(CallResult::new(
@@ -455,7 +456,7 @@ impl ToolCall<'_> {
             .await
         {
             Ok(_) | Err(ServiceError::McpError(_)) => Ok(()),
-            Err(error) => Err(self.failed(&format!(
+            Err(error) => Err(self.tool_error(&format!(
                 "the answers could not be sent: {}",
                 short(&chain(&error))
             ))),
@@ -477,12 +478,16 @@ impl ToolCall<'_> {
         ToolError::new(ToolErrorKind::Cancelled, how)
     }
 
-    fn bounded(&self, requests: &InputRequests, state: Option<&str>) -> Result<(), ToolError> {
+    fn check_requests(
+        &self,
+        requests: &InputRequests,
+        state: Option<&str>,
+    ) -> Result<(), ToolError> {
         let size = serde_json::to_string(requests).map_or(usize::MAX, |text| text.len());
         if requests.len() > MAX_REQUESTS
             || size.saturating_add(state.map_or(0, str::len)) > MAX_INPUT
         {
-            return Err(self.failed(&format!(
+            return Err(self.tool_error(&format!(
                 "it asks for more than {MAX_REQUESTS} things at once, or in more than {MAX_INPUT} bytes"
             )));
         }
@@ -499,22 +504,22 @@ impl ToolCall<'_> {
     }
 
     /// An unsuccessful answer.
-    fn refused(&self, what: &str) -> CallResult {
-        CallResult::new(Status::Failed, self.said(what))
+    fn failure_result(&self, what: &str) -> CallResult {
+        CallResult::new(Status::Failed, self.format_message(what))
     }
 
-    fn failed(&self, what: &str) -> ToolError {
+    fn tool_error(&self, what: &str) -> ToolError {
         self.plan().fault(what)
     }
 
-    fn said(&self, what: &str) -> String {
+    fn format_message(&self, what: &str) -> String {
         self.plan().says(what)
     }
 
     /// A request that was sent without receiving an answer.
-    fn unanswered(&self, error: &ServiceError, connection: &Connection) -> ToolError {
+    fn no_answer_error(&self, error: &ServiceError, connection: &Connection) -> ToolError {
         if is_unsent(error) {
-            return self.failed(&format!("it cannot be reached: {}", short(&chain(error))));
+            return self.tool_error(&format!("it cannot be reached: {}", short(&chain(error))));
         }
         let what = match error {
             ServiceError::Timeout { timeout } => format!("it said nothing for {timeout:?}"),
@@ -527,7 +532,7 @@ impl ToolCall<'_> {
             }
             error => short(&chain(error)).to_owned(),
         };
-        let message = self.said(&format!(
+        let message = self.format_message(&format!(
             "{what}; whether the call took effect is not known"
         ));
         let kind = match self.tool.spec.replay {

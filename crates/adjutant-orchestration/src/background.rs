@@ -217,7 +217,7 @@ impl Background {
         self.agents
             .get(name)
             .map(|known| known.agent.clone())
-            .or_else(|| self.table.known(name))
+            .or_else(|| self.table.find_agent(name))
     }
 
     /// The tasks that are known, of all sessions, each session's in the order of their launch.

@@ -133,7 +133,7 @@ impl Board {
         let missing = || {
             Error::new(
                 ErrorKind::Missing,
-                format!("there is no task {}", id.shown()),
+                format!("there is no task {}", id.to_display_string()),
             )
         };
         self.find(id).await?.ok_or_else(missing)

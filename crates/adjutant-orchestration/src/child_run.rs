@@ -8,7 +8,7 @@ use adjutant_tool::{ToolError, ToolErrorKind};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 
-use crate::text::{chain, ellipsed};
+use crate::text::{chain, cut_with_ellipsis};
 
 /// The largest number of bytes of a task that are kept in the identity of an agent.
 const MAX_TASK_BYTES: usize = 200;
@@ -40,7 +40,7 @@ pub(crate) struct AgentEnd {
 
 /// An agent with a task in its identity section.
 pub(crate) fn with_task(agent: Agent, task: &str) -> Agent {
-    agent.identify(|who| who.task = Some(ellipsed(task, MAX_TASK_BYTES).into()))
+    agent.identify(|who| who.task = Some(cut_with_ellipsis(task, MAX_TASK_BYTES).into()))
 }
 
 /// Follows a run to its end, and cancels it after a stop request; also returns that request.
@@ -84,10 +84,10 @@ impl TaskState {
 }
 
 impl AgentEnd {
-    pub(crate) fn of(result: &Result<RunResult, ToolError>) -> Self {
+    pub(crate) fn from_result(result: &Result<RunResult, ToolError>) -> Self {
         match result {
             Ok(result) => {
-                let ended = Self::told(&result.outcome, result.total_usage);
+                let ended = Self::from_outcome(&result.outcome, result.total_usage);
                 let text = match result.text() {
                     said if ended.state == TaskState::Completed => said,
                     said if said.is_empty() => ended.text,
@@ -104,7 +104,7 @@ impl AgentEnd {
                 };
                 Self {
                     state,
-                    text: ellipsed(&chain(error), MAX_ERROR_BYTES).into_owned(),
+                    text: cut_with_ellipsis(&chain(error), MAX_ERROR_BYTES).into_owned(),
                     usage: Usage::default(),
                 }
             }
@@ -112,7 +112,7 @@ impl AgentEnd {
     }
 
     /// Returns the end for an outcome, without earlier text.
-    pub(crate) fn told(outcome: &Outcome, usage: Usage) -> Self {
+    pub(crate) fn from_outcome(outcome: &Outcome, usage: Usage) -> Self {
         let (state, text) = match outcome {
             Outcome::Finished { reply, .. } => (TaskState::Completed, reply.text()),
             Outcome::Limit { limit } => (

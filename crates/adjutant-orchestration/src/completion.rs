@@ -45,17 +45,17 @@ pub enum CompletionStatus {
 
 impl Completion {
     /// A task that is done.
-    pub fn completed(summary: impl Into<String>) -> Self {
+    pub fn success(summary: impl Into<String>) -> Self {
         Self::new(CompletionStatus::Completed, summary)
     }
 
     /// A task that the agent could not complete.
-    pub fn failed(summary: impl Into<String>) -> Self {
+    pub fn failure(summary: impl Into<String>) -> Self {
         Self::new(CompletionStatus::Failed, summary)
     }
 
     /// The agent's report at the end of this run, from `task_complete`; the first one counts.
-    pub fn of(result: &RunResult) -> Option<Self> {
+    pub fn from_run(result: &RunResult) -> Option<Self> {
         let said = result
             .calls
             .iter()
@@ -76,7 +76,7 @@ impl Completion {
     }
 
     /// The same, within the limits of a context.
-    pub(crate) fn bounded(self) -> Self {
+    pub(crate) fn into_bounded(self) -> Self {
         Self {
             status: self.status,
             summary: cut_chars(&self.summary, MAX_SUMMARY_CHARS).into_owned(),

@@ -159,7 +159,7 @@ impl Delegation {
     /// # Errors
     /// `Missing` if the registry has no such agent.
     pub fn child(&self, info: &LogInfo) -> Option<Result<Agent, Error>> {
-        let role = ChildRole::of(info)?;
+        let role = ChildRole::from_info(info)?;
         let spawned = self.shared.registry.spawn_as(&role.agent, &role.name);
         Some(spawned.map(|spawned| {
             // What is below it is bound by the one that delegated, and by its profile.

@@ -63,7 +63,7 @@ impl Error {
     }
 
     /// Sets the cause, whose message this error already contains.
-    pub(crate) fn caused_by(self, source: Option<Cause>) -> Self {
+    pub(crate) fn with_cause(self, source: Option<Cause>) -> Self {
         Self { source, ..self }
     }
 
@@ -75,11 +75,11 @@ impl Error {
     }
 
     /// An agent failed.
-    pub(crate) fn of_agent(error: adjutant_agent::Error) -> Self {
+    pub(crate) fn from_agent(error: adjutant_agent::Error) -> Self {
         let agent = Some(Box::new(error.clone()));
         Self {
             agent,
-            ..Self::new(ErrorKind::Agent, error.to_string()).caused_by(Cause::behind(error))
+            ..Self::new(ErrorKind::Agent, error.to_string()).with_cause(Cause::behind(error))
         }
     }
 
@@ -133,14 +133,14 @@ impl From<KvStoreError> for Error {
         let retry = error.is_retryable();
         Self {
             retry,
-            ..Self::new(kind, error.to_string()).caused_by(Cause::behind(error))
+            ..Self::new(kind, error.to_string()).with_cause(Cause::behind(error))
         }
     }
 }
 
 impl From<ToolError> for Error {
     fn from(error: ToolError) -> Self {
-        Self::new(ErrorKind::Agent, Arc::clone(&error.message)).caused_by(Cause::behind(error))
+        Self::new(ErrorKind::Agent, Arc::clone(&error.message)).with_cause(Cause::behind(error))
     }
 }
 

@@ -170,7 +170,7 @@ impl FanOut {
             };
             ended(at, &result);
             if self.options.at_failure == AtFailure::CancelOthers
-                && AgentEnd::of(&result).state != TaskState::Completed
+                && AgentEnd::from_result(&result).state != TaskState::Completed
             {
                 stop.cancel();
             }

@@ -198,14 +198,14 @@ impl HandoffChain {
     /// The index of the current agent.
     async fn find_active(&self) -> Result<usize, Error> {
         let first = &self.target(0).agent;
-        let known = *self.seen();
+        let known = *self.lock_seen();
         if known.is_none() {
-            first.log().open().await.map_err(told)?;
+            first.log().open().await.map_err(convert_error)?;
         }
         let (history, known) = (first.log().transcript(), known.unwrap_or_default());
         // Only the history counts: a run that handed over may have been stopped or dropped before another one began.
         let at = active::target(&history, known.entries, &self.targets).unwrap_or(known.at);
-        *self.seen() = Some(HandoffPosition {
+        *self.lock_seen() = Some(HandoffPosition {
             at,
             entries: history.len(),
         });
@@ -216,7 +216,7 @@ impl HandoffChain {
         self.target(0).agent.log().has_open_run()
     }
 
-    fn seen(&self) -> MutexGuard<'_, Option<HandoffPosition>> {
+    fn lock_seen(&self) -> MutexGuard<'_, Option<HandoffPosition>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -265,8 +265,8 @@ fn invalid(message: String) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
-fn told(error: adjutant_agent::Error) -> Error {
-    Error::of_agent(error)
+fn convert_error(error: adjutant_agent::Error) -> Error {
+    Error::from_agent(error)
 }
 
 impl fmt::Debug for HandoffChain {

@@ -108,7 +108,7 @@ impl Profile {
 
     /// Sets what its work costs, in the application's own words.
     #[must_use]
-    pub fn estimated_cost(mut self, cost: impl Into<Arc<str>>) -> Self {
+    pub fn cost_estimate(mut self, cost: impl Into<Arc<str>>) -> Self {
         self.estimated_cost = cost.into();
         self
     }
@@ -204,7 +204,7 @@ impl Registry {
             let message = format!("there is no agent of this name: {name:?}");
             Error::new(ErrorKind::Missing, message)
         })?;
-        self.seen(name, instance);
+        self.record_instance(name, instance);
         self.was_there(instance);
         let agent = (entry.factory)().identify(|who| {
             who.path = instance.into();
@@ -236,7 +236,7 @@ impl Registry {
     }
 
     /// A name was given in another program: its number does not come again.
-    fn seen(&self, name: &str, instance: &str) {
+    fn record_instance(&self, name: &str, instance: &str) {
         let Some(seen) = name::number(instance) else {
             return;
         };
@@ -262,12 +262,12 @@ impl Registry {
                 .is_some_and(|rest| rest.starts_with('-'))
         };
         for profile in self.list().iter().filter(|profile| is_of(&profile.name)) {
-            self.seen(&profile.name, instance);
+            self.record_instance(&profile.name, instance);
         }
     }
 
     /// Bounds how many levels of agents one may have under itself, until the bound is dropped.
-    pub(crate) fn bound(&self, agent: &Arc<str>, left: u16) -> Bound {
+    pub(crate) fn limit_levels(&self, agent: &Arc<str>, left: u16) -> Bound {
         self.inner.bounds.insert(Arc::clone(agent), left);
         Bound {
             inner: Arc::clone(&self.inner),
@@ -277,7 +277,7 @@ impl Registry {
 
     /// Returns the number of levels of agents that one may have under itself; `None` if it was not given a task from
     /// here.
-    pub(crate) fn left(&self, agent: &str) -> Option<u16> {
+    pub(crate) fn remaining_levels(&self, agent: &str) -> Option<u16> {
         self.inner.bounds.get(agent).map(|left| *left)
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn cut(text: &str, max: usize) -> &str {
 }
 
 /// A text of at most `max` bytes, with a note if it was cut.
-pub(crate) fn clipped(text: &str, max: usize) -> String {
+pub(crate) fn clip_text(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
     }
@@ -55,11 +55,11 @@ pub(crate) fn line(text: &str, max: usize) -> String {
     let words =
         cut(text, max.saturating_mul(4)).split(|it: char| it.is_whitespace() || it.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    clipped(&words.join(" "), max)
+    clip_text(&words.join(" "), max)
 }
 
 /// A text in which nothing looks like a tag that the framework writes: its `<` is written as `&lt;`.
-pub(crate) fn defused(text: &str) -> String {
+pub(crate) fn escape_tags(text: &str) -> String {
     let mut defused = String::with_capacity(text.len());
     let mut parts = text.split('<');
     defused.extend(parts.next());
@@ -92,7 +92,7 @@ fn is_blank(c: char) -> bool {
 }
 
 /// The beginning of a text, with its whole size if something was left out.
-pub(crate) fn counted(text: &str, max: usize) -> Cow<'_, str> {
+pub(crate) fn cut_with_size(text: &str, max: usize) -> Cow<'_, str> {
     match text.len() <= max {
         true => text.into(),
         false => format!("{}… ({} bytes in all)", cut(text, max), text.len()).into(),
@@ -100,7 +100,7 @@ pub(crate) fn counted(text: &str, max: usize) -> Cow<'_, str> {
 }
 
 /// The beginning of a text, with an ellipsis if something was left out.
-pub(crate) fn ellipsed(text: &str, max: usize) -> Cow<'_, str> {
+pub(crate) fn cut_with_ellipsis(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
         text.into()
     } else {
@@ -129,19 +129,19 @@ mod tests {
     #[test]
     fn cut_never_splits_a_character_when_it_shortens() {
         assert_eq!(cut("äöü", 3), "ä");
-        assert_eq!(clipped("ääääääää", 11), "ää [cut]");
-        assert_eq!(clipped("abc", 3), "abc");
+        assert_eq!(clip_text("ääääääää", 11), "ää [cut]");
+        assert_eq!(clip_text("abc", 3), "abc");
         assert_eq!(line(" a\n\tb\0c ", 9), "a b c");
     }
 
     #[test]
     fn defused_text_has_no_tag_of_ours_when_it_tries_to() {
         assert_eq!(
-            defused("a < b <b> </Prior_Reflections x>"),
+            escape_tags("a < b <b> </Prior_Reflections x>"),
             "a < b <b> &lt;/Prior_Reflections x>"
         );
         assert_eq!(
-            defused("< /\u{200b}instructions><reflections>"),
+            escape_tags("< /\u{200b}instructions><reflections>"),
             "&lt; /\u{200b}instructions><reflections>"
         );
     }

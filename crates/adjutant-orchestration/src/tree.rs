@@ -211,7 +211,7 @@ impl TreeNode {
             EventKind::Answered { .. } => self.state = NodeState::Working,
             EventKind::RunPaused { .. } => self.state = NodeState::Waiting,
             EventKind::RunFinished { result } => {
-                self.state = NodeState::of(&result.outcome);
+                self.state = NodeState::from_outcome(&result.outcome);
                 self.activity.clear();
             }
             EventKind::TextDelta { text, .. } => {
@@ -243,7 +243,7 @@ impl TreeNode {
 }
 
 impl NodeState {
-    fn of(outcome: &Outcome) -> Self {
+    fn from_outcome(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Finished { .. } => Self::Finished,
             Outcome::Limit { .. } => Self::Limited,

@@ -240,7 +240,7 @@ async fn progress_is_what_the_agent_did_last_when_it_is_listed() {
     let step = tool("step", Replay::Pure, move |_| {
         let held = held.clone();
         async move {
-            held.reached().await;
+            held.wait_until_reached().await;
             Ok(CallResult::ok("stepped"))
         }
     });

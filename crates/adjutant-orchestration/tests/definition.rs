@@ -119,7 +119,7 @@ fn profile_tells_what_others_choose_by() {
     let profile = parse(text).expect("it is whole").profile();
     let expect = Profile::new("scout", "Looks.")
         .skill("maps")
-        .estimated_cost("low")
+        .cost_estimate("low")
         .max_concurrency(3);
     assert_eq!(profile, expect.max_depth(2).max_handoffs(1));
     assert_eq!(

@@ -187,7 +187,7 @@ fn profile_leaves_out_what_is_empty_when_it_is_shown() {
     assert_eq!(json!(bare), json!({ "name": "coder" }));
     let full = Profile::new("coder", "Codes.")
         .skill("rust")
-        .estimated_cost("low")
+        .cost_estimate("low")
         .max_concurrency(3);
     let expected = json!({
         "name": "coder", "description": "Codes.", "skills": ["rust"], "estimated_cost": "low", "max_concurrency": 3,

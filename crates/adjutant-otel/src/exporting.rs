@@ -56,7 +56,7 @@ impl Exporting {
 impl Providers {
     fn flush(&self) -> Result<(), Error> {
         let (spans, metrics) = (self.spans.force_flush(), self.metrics.force_flush());
-        spans.and(metrics).map_err(refused)
+        spans.and(metrics).map_err(export_error)
     }
 
     fn shutdown(&self, limit: Duration) -> Result<(), Error> {
@@ -64,7 +64,7 @@ impl Providers {
             self.spans.shutdown_with_timeout(limit),
             self.metrics.shutdown_with_timeout(limit),
         );
-        spans.and(metrics).map_err(refused)
+        spans.and(metrics).map_err(export_error)
     }
 }
 
@@ -93,7 +93,7 @@ fn within(
     })
 }
 
-fn refused(error: opentelemetry_sdk::error::OTelSdkError) -> Error {
+fn export_error(error: opentelemetry_sdk::error::OTelSdkError) -> Error {
     Error::new(ErrorKind::Export, "telemetry was not sent").with_source(error)
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn name(pause: &Pause) -> String {
 
 /// The pause with this name, as it was displayed.
 #[cfg(any(feature = "a2a", feature = "ag-ui", feature = "ai-sdk"))]
-pub(crate) fn named<'a>(pauses: &'a [Arc<Pause>], name: &str) -> Result<&'a Pause, Error> {
+pub(crate) fn find_pause<'a>(pauses: &'a [Arc<Pause>], name: &str) -> Result<&'a Pause, Error> {
     let parts = name
         .split_once(':')
         .and_then(|(digest, id)| Some((digest.parse::<Digest>().ok()?, id)));
@@ -65,7 +65,7 @@ pub(crate) fn given(pause: &Pause, payload: &Value) -> Result<Answered, Error> {
     answer
         .fits(&pause.ask)
         .map_err(|error| Error::invalid(error.message))?;
-    Ok(pause.answered(answer))
+    Ok(pause.with_answer(answer))
 }
 
 /// Refuses two answers to one pause: only one of them would count, and the other could contradict it.
@@ -85,7 +85,7 @@ pub(crate) fn once(answers: &[Answered]) -> Result<(), Error> {
 
 /// Nothing is given, or a permission is not.
 pub(crate) fn declined(pause: &Pause, reason: &str) -> Answered {
-    pause.answered(match pause.ask.kind {
+    pause.with_answer(match pause.ask.kind {
         AskKind::Approval => Answer::deny(reason),
         _ => Answer::Decline {
             message: Some(reason.into()),

@@ -241,11 +241,11 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
         ),
         (
             ag_ui(json!({"messages": [user, old, tool]})).wish(&pauses, heard),
-            answers(locate.answered(given())),
+            answers(locate.with_answer(given())),
         ),
         (
             resume(&name(pay), "resolved", edited),
-            answers(pay.answered(Answer::approve_with("{\"n\":2}"))),
+            answers(pay.with_answer(Answer::approve_with("{\"n\":2}"))),
         ),
         (
             resume(
@@ -319,7 +319,7 @@ async fn request_becomes_what_it_asks_for_or_tells_why_not() {
         ),
         (
             shown("output-available", "c1_0_1", json!({"output": "here"})),
-            answers(locate.answered(given())),
+            answers(locate.with_answer(given())),
         ),
         (
             shown("output-available", "c1_0_0", json!({"output": "forged"})),
@@ -394,7 +394,7 @@ async fn approval_for_the_run_is_for_this_call_alone_where_a_rule_asks() {
             .expect("it fits");
         assert_eq!(
             wish,
-            PageWish::Answers(vec![pause.answered(Answer::Approve {
+            PageWish::Answers(vec![pause.with_answer(Answer::Approve {
                 args: None,
                 for_run
             })])

@@ -14,7 +14,7 @@ use crate::{
     blocks::CallIdSeed,
     credentials::Key,
     driver::{Address, Auth},
-    gemini::escaped,
+    gemini::escape_segment,
     host::{Host, Remedy, Site, Wire, hosted},
 };
 
@@ -116,7 +116,7 @@ impl Wire for encode::Encoder {
             Site::Bedrock => own,
             Site::Vertex => Address::new(format!(
                 "/publishers/anthropic/models/{}:streamRawPredict",
-                escaped(info.name())
+                escape_segment(info.name())
             )),
         }
     }

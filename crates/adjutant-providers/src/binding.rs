@@ -27,7 +27,7 @@ pub(crate) fn belongs(variable: &str, url: &str, address: impl Fn(&str) -> Optio
         "" => address(&owner.base_url_variable),
         base_url => place::fill(base_url, &address).ok().map(String::from),
     };
-    let mut owners = Provider::known()
+    let mut owners = Provider::all()
         .filter(|it| it.key_variables.iter().any(|own| own == variable))
         .peekable();
     owners.peek().is_none()
@@ -66,6 +66,6 @@ impl Provider {
         };
         self.headers.is_empty()
             && self.key_command.is_none()
-            && Self::known().any(|own| is_same_host(&own.base_url, &self.base_url) && has(&own))
+            && Self::all().any(|own| is_same_host(&own.base_url, &self.base_url) && has(&own))
     }
 }

@@ -23,7 +23,7 @@ pub struct Blocks {
 
 impl CallIdSeed {
     /// The place of the reply to a request.
-    pub(crate) fn of(request: &Request) -> Self {
+    pub(crate) fn from_request(request: &Request) -> Self {
         Self {
             turn: request.turn(),
             attempt: request.attempt,

@@ -82,7 +82,7 @@ impl Segmented {
 
     /// The pieces as one without the marks, for tests.
     #[cfg(test)]
-    pub(crate) fn unmarked(&self) -> Vec<u8> {
+    pub(crate) fn to_unmarked(&self) -> Vec<u8> {
         Self {
             marks: Marks::default(),
             ..self.clone()
@@ -164,7 +164,7 @@ mod tests {
             marks,
         );
         assert_eq!(
-            String::from_utf8(body.unmarked()).expect("text"),
+            String::from_utf8(body.to_unmarked()).expect("text"),
             expect.replace('!', "")
         );
         assert_eq!(Body::size_hint(&body).exact(), Some(expect.len() as u64));

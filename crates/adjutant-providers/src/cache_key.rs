@@ -18,7 +18,7 @@ pub fn cache_key(request: &Request) -> Option<String> {
         Some(key) if key.chars().count() <= MAX_KEY => Some(key.to_string()),
         // Truncating it would give many conversations the same key.
         Some(key) => Some(name(Fnv::new().with(key.as_bytes()))),
-        None => Some(name(of_beginning(request))),
+        None => Some(name(hash_prefix(request))),
     }
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn cache_control(
     }
 }
 
-fn of_beginning(request: &Request) -> Fnv {
+fn hash_prefix(request: &Request) -> Fnv {
     request
         .tools
         .iter()

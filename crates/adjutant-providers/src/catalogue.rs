@@ -39,7 +39,7 @@ pub struct Catalogue {
 }
 
 /// The models of [`Catalogue::builtin`] by provider, first the ones maintained by hand, the largest first.
-pub fn known() -> impl Iterator<Item = ModelInfo> {
+pub fn builtin_models() -> impl Iterator<Item = ModelInfo> {
     builtin().models().cloned()
 }
 

@@ -30,7 +30,7 @@ impl Chat {
     /// The provider is the part of the model's id before the slash. An unknown provider has no address: set
     /// [`base_url`](Self::base_url).
     pub fn new(mut info: ModelInfo, key: impl Into<Key>) -> Self {
-        let dialect = Dialect::of(info.provider());
+        let dialect = Dialect::for_provider(info.provider());
         info.cuts_silently |= dialect.silent_overflow;
         let protocol = encode::Encoder::new(&info, Cow::Borrowed(dialect));
         Self {

@@ -120,7 +120,7 @@ impl Chooser {
     pub fn new(vars: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         Self {
             vars: Box::new(vars),
-            providers: Provider::known().collect(),
+            providers: Provider::all().collect(),
             keys: BTreeMap::new(),
             catalogue: Catalogue::builtin(),
             timeouts: BTreeMap::new(),
@@ -296,7 +296,7 @@ impl Chooser {
             return Err(self.unknown_model(name, &self.names()));
         };
         match self.providers.iter().find(|it| it.name == provider) {
-            Some(found) => self.hosted(found, name, rest, timeouts),
+            Some(found) => self.resolve_hosted(found, name, rest, timeouts),
             None if provider == "offline" => {
                 Err(self.unknown_model(name, &Vec::from_iter(OFFLINE.map(str::to_owned))))
             }
@@ -337,7 +337,7 @@ impl Chooser {
             let Some(preferred) = self.catalogue.default_model(&provider.name) else {
                 continue;
             };
-            if let Some((variable, _)) = self.found(provider) {
+            if let Some((variable, _)) = self.find_key(provider) {
                 let how = How::Credential(variable.to_owned());
                 return Ok(Chosen {
                     model: self.resolve(preferred.id.as_str()).await?,
@@ -382,14 +382,14 @@ impl Chooser {
     pub fn detour(&self, name: &str) -> Option<Detour> {
         let (provider, _) = name.trim().split_once('/')?;
         let provider = self.providers.iter().find(|it| it.name == provider)?;
-        let (variable, _) = self.found(provider)?;
+        let (variable, _) = self.find_key(provider)?;
         self.astray(provider, variable)
     }
 
     /// Returns the detour of a key that would go to another place than its vendor's host.
     fn astray(&self, provider: &Provider, variable: &str) -> Option<Detour> {
         let moved = self.base_url(provider);
-        let placed = self.placed(provider).ok().flatten();
+        let placed = self.fill_base_url(provider).ok().flatten();
         let url = moved
             .as_deref()
             .or(placed.as_deref())
@@ -408,7 +408,7 @@ impl Chooser {
         })
     }
 
-    fn hosted(
+    fn resolve_hosted(
         &self,
         provider: &Provider,
         id: &str,
@@ -416,15 +416,17 @@ impl Chooser {
         own: TimeoutsPatch,
     ) -> Result<Found, Error> {
         let base_url = match self.base_url(provider) {
-            None if !provider.base_url.is_empty() => self.placed(provider).map_err(|variable| {
-                config(format!(
-                    "no address for {id}: {variable} does not say where; hint: set it"
-                ))
-            })?,
+            None if !provider.base_url.is_empty() => {
+                self.fill_base_url(provider).map_err(|variable| {
+                    config(format!(
+                        "no address for {id}: {variable} does not say where; hint: set it"
+                    ))
+                })?
+            }
             moved => moved,
         };
         let google = self.google(provider)?;
-        let key = match self.found(provider) {
+        let key = match self.find_key(provider) {
             _ if let Some(key) = self.keys.get(&provider.name) => match provider.origin {
                 Origin::File => {
                     let why = format!(
@@ -498,10 +500,10 @@ impl Chooser {
             return provider.model(info, key, &base_url).map(Found::Listed);
         }
         let hint = self.hint(&provider, id);
-        if !provider.any_model && !Provider::known().any(|it| it.name == provider.name) {
+        if !provider.any_model && !Provider::all().any(|it| it.name == provider.name) {
             return Err(config(format!("no model is called {id:?}{hint}")));
         }
-        let info = unlisted::assumed(&provider, name, &self.catalogue);
+        let info = unlisted::assume_info(&provider, name, &self.catalogue);
         let place = Place {
             provider,
             key,
@@ -526,7 +528,7 @@ impl Chooser {
     fn google(&self, provider: &Provider) -> Result<Option<GoogleCredentials>, Error> {
         let command = provider.key_command.as_ref();
         let is_given = || {
-            self.found(provider).is_some()
+            self.find_key(provider).is_some()
                 || self.keys.contains_key(&provider.name)
                 || command.is_some_and(|it| it.argv != GCLOUD)
         };
@@ -540,7 +542,7 @@ impl Chooser {
     ///
     /// # Errors
     /// The variable that is missing or invalid.
-    fn placed(&self, provider: &Provider) -> Result<Option<String>, &'static str> {
+    fn fill_base_url(&self, provider: &Provider) -> Result<Option<String>, &'static str> {
         let filled = place::fill(&provider.base_url, |name| self.var(name))?;
         Ok(Some(filled.into_owned()).filter(|it| *it != provider.base_url))
     }
@@ -590,7 +592,7 @@ impl Chooser {
         let variable = Some(&provider.base_url_variable).filter(|it| !it.is_empty());
         // A provider of the same name with its own address is a different provider: its key is not for that server.
         let is_known = || {
-            Provider::known().any(|it| it.name == provider.name && it.base_url == provider.base_url)
+            Provider::all().any(|it| it.name == provider.name && it.base_url == provider.base_url)
         };
         let is_elsewhere = !provider.base_url.is_empty() && !is_known();
         let server = || {
@@ -603,7 +605,7 @@ impl Chooser {
     }
 
     /// The first variable that holds a key, and the key.
-    fn found<'a>(&self, provider: &'a Provider) -> Option<(&'a str, String)> {
+    fn find_key<'a>(&self, provider: &'a Provider) -> Option<(&'a str, String)> {
         provider
             .key_variables
             .iter()

@@ -108,7 +108,7 @@ const GENERATIONS: &[&str] = &[
 /// It is classified like every refusal: by code, status and text, with overflows as their own kind.
 pub fn refusal(model: &ModelId, data: &str) -> Error {
     let value = surrogates::read::<Value>(data).unwrap_or_default();
-    let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));
+    let refusal = Refusal::from_value(&value).unwrap_or_else(|| Refusal::from_body(200, data));
     refusal.into_error(&format!("{model} broke off with an error"), data)
 }
 
@@ -123,10 +123,10 @@ pub(crate) fn is_failed_generation(reason: &str) -> bool {
 
 impl Refusal {
     /// Reads the body of a refused request; text that is not JSON is used unchanged.
-    pub(crate) fn of_body(status: u16, body: &str) -> Self {
+    pub(crate) fn from_body(status: u16, body: &str) -> Self {
         let read = serde_json::from_str::<Value>(body)
             .ok()
-            .and_then(|value| Self::of_value(&value));
+            .and_then(|value| Self::from_value(&value));
         let mut refusal = read.unwrap_or_else(|| Self {
             text: body.trim().to_owned(),
             retry_after: limits::wait_in(body),
@@ -144,7 +144,7 @@ impl Refusal {
     /// Shape: `{"error":{"type","code","message"}}`, `{"error":"…"}`, `{"message"|"detail":"…"}`,
     /// `{"detail":[{"loc","msg"}]}`, or a list of one. A router returns the error of the provider behind it in
     /// `metadata.raw`, as text or JSON.
-    pub(crate) fn of_value(value: &Value) -> Option<Self> {
+    pub(crate) fn from_value(value: &Value) -> Option<Self> {
         let value = value
             .as_array()
             .and_then(|list| list.first())
@@ -221,7 +221,7 @@ impl Refusal {
                     )
                 };
                 if *kind == ErrorKind::Overloaded
-                    && self.status.and_then(of_status).is_some_and(blamed)
+                    && self.status.and_then(kind_from_status).is_some_and(blamed)
                 {
                     return None;
                 }
@@ -245,9 +245,9 @@ impl Refusal {
             return ErrorKind::Overflow;
         }
         finer
-            .or_else(|| self.status.and_then(of_status))
+            .or_else(|| self.status.and_then(kind_from_status))
             .or_else(|| known(|_| true))
-            .unwrap_or_else(|| of_text(&text))
+            .unwrap_or_else(|| kind_from_text(&text))
     }
 
     /// As an error of the model with this name.
@@ -313,11 +313,11 @@ fn raw(raw: &Value) -> Option<String> {
     };
     let inner = serde_json::from_str::<Value>(text)
         .ok()
-        .and_then(|value| Refusal::of_value(&value));
+        .and_then(|value| Refusal::from_value(&value));
     Some(inner.map_or_else(|| text.to_owned(), |inner| inner.text)).filter(|text| !text.is_empty())
 }
 
-fn of_status(status: u16) -> Option<ErrorKind> {
+fn kind_from_status(status: u16) -> Option<ErrorKind> {
     match status {
         401..=403 => Some(ErrorKind::Auth),
         300..=399 | 404 | 405 => Some(ErrorKind::Config),
@@ -331,7 +331,7 @@ fn of_status(status: u16) -> Option<ErrorKind> {
 }
 
 /// The last resort, for errors in mid-stream that carry nothing but words.
-fn of_text(text: &str) -> ErrorKind {
+fn kind_from_text(text: &str) -> ErrorKind {
     let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     if has(&["rate limit", "too many requests"]) {
         ErrorKind::RateLimited

@@ -21,7 +21,7 @@ pub(crate) fn loose<'de, D: Deserializer<'de>, T: DeserializeOwned>(
 }
 
 /// The usage as it came; `null` if it is larger or deeper than any true one.
-pub fn kept(raw: &RawValue) -> Extra {
+pub fn usage_to_extra(raw: &RawValue) -> Extra {
     let is_true = raw.get().len() <= MAX_BYTES && depth(raw.get()) <= MAX_DEPTH;
     if is_true {
         Extra::from(raw)
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn usage_is_kept_when_it_is_small_and_flat() {
-        let kept = |text: &str| kept(serde_json::from_str(text).expect("JSON"));
+        let kept = |text: &str| usage_to_extra(serde_json::from_str(text).expect("JSON"));
         assert_eq!(*kept(r#"{"a":{"b":[1]}}"#), json!({"a": {"b": [1]}}));
         let brackets = r#"{"a\"[[[[[[[[[[[[[[[[[[":"\\"}"#;
         assert_eq!(

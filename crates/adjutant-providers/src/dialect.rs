@@ -369,16 +369,16 @@ impl Dialect {
     /// providers.
     ///
     /// `openai` and `openai-chat` are the same, and so are `azure` and `azure-chat`, `xai` and `xai-chat`.
-    pub fn of(provider: &str) -> &'static Dialect {
+    pub fn for_provider(provider: &str) -> &'static Dialect {
         let name = provider
             .strip_suffix("-chat")
             .filter(|name| ON_RESPONSES.contains(name))
             .unwrap_or(provider);
-        Self::known().find(|it| it.name == name).unwrap_or(&GENERIC)
+        Self::all().find(|it| it.name == name).unwrap_or(&GENERIC)
     }
 
     /// The dialects of all known providers.
-    pub fn known() -> impl Iterator<Item = &'static Dialect> {
+    pub fn all() -> impl Iterator<Item = &'static Dialect> {
         DIALECTS.iter().copied()
     }
 }

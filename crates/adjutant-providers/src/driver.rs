@@ -307,22 +307,22 @@ impl<W: Driven> Driver<W> {
                 Poll::Ready(())
             }
             State::Resolving(resolving, _) => match resolving.as_mut().poll(cx) {
-                Poll::Ready(Ok(secret)) => self.resolved(secret),
+                Poll::Ready(Ok(secret)) => self.use_secret(secret),
                 Poll::Ready(Err(error)) => self.fail(error),
                 Poll::Pending => self.wait(cx),
             },
             State::Sending(sending) => match sending.as_mut().poll(cx) {
-                Poll::Ready(Ok(response)) => self.answered(response),
+                Poll::Ready(Ok(response)) => self.handle_response(response),
                 Poll::Ready(Err(error)) => {
                     let error = failure::unreachable(self.wire.endpoint(), error);
                     self.fail(error)
                 }
                 Poll::Pending => self.wait(cx),
             },
-            State::Reading(_) if self.more => self.decoded(),
+            State::Reading(_) if self.more => self.decode_events(),
             State::Reading(body) => match Pin::new(body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                    Ok(bytes) => self.received(&bytes),
+                    Ok(bytes) => self.handle_bytes(&bytes),
                     Err(_) => Poll::Ready(()),
                 },
                 Poll::Ready(Some(Err(error))) => {
@@ -337,12 +337,12 @@ impl<W: Driven> Driver<W> {
                     self.stay_alive();
                     Poll::Ready(())
                 }
-                Poll::Ready(_) => self.refused(),
+                Poll::Ready(_) => self.handle_refusal(),
                 Poll::Pending => self.wait(cx),
             },
             State::Draining(body, _) => match Pin::new(body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(_))) => Poll::Ready(()),
-                Poll::Ready(_) => self.drained(),
+                Poll::Ready(_) => self.finish_draining(),
                 Poll::Pending => self.drain(cx),
             },
             State::Finishing(_) | State::Failed(_) | State::Ended => Poll::Ready(()),
@@ -386,7 +386,7 @@ impl<W: Driven> Driver<W> {
         warnings.extend_from_slice(&self.remedies);
         self.prefix = prefix;
         self.decoder = Some(Joined::new(
-            self.wire.decoder(CallIdSeed::of(&request)),
+            self.wire.decoder(CallIdSeed::from_request(&request)),
             renamed,
         ));
         self.start = Some(Start {
@@ -414,7 +414,7 @@ impl<W: Driven> Driver<W> {
     }
 
     #[cold]
-    fn resolved(&mut self, secret: Option<String>) -> StatePoll {
+    fn use_secret(&mut self, secret: Option<String>) -> StatePoll {
         self.secret = secret
             .map(|it| it.trim().into())
             .filter(|it: &Arc<str>| !it.is_empty());
@@ -449,19 +449,19 @@ impl<W: Driven> Driver<W> {
                 }
                 #[cfg(feature = "sigv4")]
                 if let Err(error) = endpoint.sign(&mut post, sent) {
-                    return self.failed(error);
+                    return self.handle_error(error);
                 }
                 let response = client.execute(post);
                 self.state =
                     State::Sending(Box::pin(async move { response.await.map(Into::into) }));
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.handle_error(error),
         }
     }
 
     /// Resolves another secret, if this one was refused for the first time.
     #[cold]
-    fn asked_again(&mut self) -> Option<State> {
+    fn resolve_again(&mut self) -> Option<State> {
         let unsent = self.again.take()?;
         let refused = self.secret.take()?;
         Some(State::Resolving(
@@ -470,13 +470,13 @@ impl<W: Driven> Driver<W> {
         ))
     }
 
-    fn answered(&mut self, response: http::Response<reqwest::Body>) -> StatePoll {
+    fn handle_response(&mut self, response: http::Response<reqwest::Body>) -> StatePoll {
         let (parts, body) = response.into_parts();
         if let Some(watch) = &self.watch {
             watch.response(&parts, &self.secrets);
         }
         if parts.status == http::StatusCode::UNAUTHORIZED
-            && let Some(state) = self.asked_again()
+            && let Some(state) = self.resolve_again()
         {
             self.state = state;
             return Poll::Ready(());
@@ -495,7 +495,7 @@ impl<W: Driven> Driver<W> {
         Poll::Ready(())
     }
 
-    fn received(&mut self, bytes: &Bytes) -> StatePoll {
+    fn handle_bytes(&mut self, bytes: &Bytes) -> StatePoll {
         if !self.sniffed && self.sniffs_document(bytes) {
             return self.not_events(bytes);
         }
@@ -507,7 +507,7 @@ impl<W: Driven> Driver<W> {
             ));
         }
         self.splitter.push(bytes);
-        self.decoded()
+        self.decode_events()
     }
 
     /// True if the body starts like a document instead of a stream. Blank lines before it keep the connection alive.
@@ -523,9 +523,9 @@ impl<W: Driven> Driver<W> {
     }
 
     /// Continues after a few more events.
-    fn decoded(&mut self) -> StatePoll {
+    fn decode_events(&mut self) -> StatePoll {
         match self.decode() {
-            Ok(Flow::Finished) => self.finished(),
+            Ok(Flow::Finished) => self.finish_reply(),
             Ok(Flow::More) => Poll::Ready(()),
             Err(error) => self.fail(error),
         }
@@ -605,13 +605,13 @@ impl<W: Driven> Driver<W> {
     }
 
     /// The last event was read: the reply is made, and the rest of the body is waited for shortly.
-    fn finished(&mut self) -> StatePoll {
+    fn finish_reply(&mut self) -> StatePoll {
         let reply = match self.reply() {
             Ok(reply) => reply,
             Err(error) => return self.fail(error),
         };
         if let Some(watch) = self.watch.take() {
-            watch.ended(None);
+            watch.finish(None);
         }
         self.deadline = Instant::now() + DRAIN;
         self.state = match std::mem::replace(&mut self.state, State::Ended) {
@@ -658,7 +658,7 @@ impl<W: Driven> Driver<W> {
             }
         }
         self.state = State::Ended;
-        self.finished()
+        self.finish_reply()
     }
 
     /// The body was cut off: that is harmless if the reply is complete.
@@ -666,22 +666,22 @@ impl<W: Driven> Driver<W> {
     fn cut_off(&mut self, error: Error) -> StatePoll {
         if self.decoder.as_ref().is_some_and(Decode::is_whole) {
             self.state = State::Ended;
-            return self.finished();
+            return self.finish_reply();
         }
         self.fail(error)
     }
 
     #[cold]
-    fn refused(&mut self) -> StatePoll {
+    fn handle_refusal(&mut self) -> StatePoll {
         let State::Refused(_, refused) = std::mem::replace(&mut self.state, State::Ended) else {
             return Poll::Ready(());
         };
         if refused.is_success()
             && let Ok(body) = std::str::from_utf8(refused.body())
-            && failure::told(self.wire.info(), body).is_none()
+            && failure::find_body_error(self.wire.info(), body).is_none()
         {
             match self.document(body) {
-                Ok(true) => return self.finished(),
+                Ok(true) => return self.finish_reply(),
                 Err(error) if error.kind() != ErrorKind::Protocol => return self.fail(error),
                 Ok(false) | Err(_) => self.out.clear(),
             }
@@ -693,7 +693,7 @@ impl<W: Driven> Driver<W> {
             && let Some(request) = self.request.take()
         {
             if let Some(watch) = self.watch.take() {
-                watch.ended(Some(&error));
+                watch.finish(Some(&error));
             }
             self.remedies.push(remedy);
             self.submit(request);
@@ -721,7 +721,7 @@ impl<W: Driven> Driver<W> {
         Ok(self.read)
     }
 
-    fn drained(&mut self) -> StatePoll {
+    fn finish_draining(&mut self) -> StatePoll {
         if let State::Draining(_, reply) = std::mem::replace(&mut self.state, State::Ended) {
             self.state = State::Finishing(reply);
         }
@@ -729,12 +729,12 @@ impl<W: Driven> Driver<W> {
     }
 
     fn fail(&mut self, error: Error) -> StatePoll {
-        self.failed(error);
+        self.handle_error(error);
         Poll::Ready(())
     }
 
     #[cold]
-    fn failed(&mut self, error: Error) {
+    fn handle_error(&mut self, error: Error) {
         let error = match (&self.request_id, error.details().request_id.as_deref()) {
             (Some(id), None) => error.with(|it| it.request_id = Some(Arc::clone(id))),
             _ => error,
@@ -753,7 +753,7 @@ impl<W: Driven> Driver<W> {
         }
         let error = self.secrets.scrub(error);
         if let Some(watch) = self.watch.take() {
-            watch.ended(Some(&error));
+            watch.finish(Some(&error));
         }
         self.state = State::Failed(error);
     }
@@ -780,7 +780,7 @@ impl<W: Driven> Driver<W> {
         }
         while timer.as_mut().poll(cx).is_ready() {
             if timer.deadline() >= deadline {
-                return self.timed_out();
+                return self.handle_timeout();
             }
             timer.as_mut().reset(deadline);
         }
@@ -788,10 +788,10 @@ impl<W: Driven> Driver<W> {
     }
 
     #[cold]
-    fn timed_out(&mut self) -> StatePoll {
+    fn handle_timeout(&mut self) -> StatePoll {
         match &self.state {
-            State::Refused(..) => self.refused(),
-            State::Draining(..) => self.drained(),
+            State::Refused(..) => self.handle_refusal(),
+            State::Draining(..) => self.finish_draining(),
             State::Resolving(..) => {
                 let error = failure::keyless(self.wire.endpoint());
                 self.fail(error)
@@ -799,7 +799,7 @@ impl<W: Driven> Driver<W> {
             _ => {
                 let timeouts = self.wire.endpoint().timeouts();
                 let limit = self.clock.find_limit(self.received > 0, timeouts);
-                let error = failure::timed_out(self.wire.endpoint(), limit);
+                let error = failure::timeout_error(self.wire.endpoint(), limit);
                 self.cut_off(error)
             }
         }

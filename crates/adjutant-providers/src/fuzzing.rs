@@ -71,19 +71,19 @@ pub fn encoder(wire: Wire) -> Box<dyn Fn(&Request) -> Encoded> {
     match wire {
         Wire::Messages => {
             let model = Anthropic::new(info, Key::none());
-            Box::new(move |request| Encoded::of(model.wire(), request))
+            Box::new(move |request| Encoded::from_request(model.wire(), request))
         }
         Wire::Responses => {
             let model = OpenAi::new(info, Key::none());
-            Box::new(move |request| Encoded::of(model.wire(), request))
+            Box::new(move |request| Encoded::from_request(model.wire(), request))
         }
         Wire::Chat => {
             let model = Chat::new(info, Key::none());
-            Box::new(move |request| Encoded::of(model.wire(), request))
+            Box::new(move |request| Encoded::from_request(model.wire(), request))
         }
         Wire::Gemini => {
             let model = Gemini::new(info, Key::none());
-            Box::new(move |request| Encoded::of(model.wire(), request))
+            Box::new(move |request| Encoded::from_request(model.wire(), request))
         }
     }
 }
@@ -93,7 +93,7 @@ pub fn encoder(wire: Wire) -> Box<dyn Fn(&Request) -> Encoded> {
 pub struct Encoded(Segmented);
 
 impl Encoded {
-    fn of(wire: &impl driver::Driven, request: &Request) -> Self {
+    fn from_request(wire: &impl driver::Driven, request: &Request) -> Self {
         Self(wire.encode(request).body)
     }
 

@@ -69,7 +69,7 @@ impl Wire for encode::Encoder {
     fn address(&self, info: &ModelInfo) -> Address {
         let call = format!(
             "models/{}:streamGenerateContent?alt=sse",
-            escaped(info.name())
+            escape_segment(info.name())
         );
         match self.site {
             Site::Vertex => Address::new(format!("/publishers/google/{call}")),
@@ -83,7 +83,7 @@ impl Wire for encode::Encoder {
 }
 
 /// A name as one segment of a path, whatever it holds.
-pub(crate) fn escaped(name: &str) -> String {
+pub(crate) fn escape_segment(name: &str) -> String {
     let mut segment = String::with_capacity(name.len());
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -81,14 +81,14 @@ pub(crate) fn rate_limits(headers: &HeaderMap) -> RateLimits {
     const PREFIXES: [&str; 3] = ["x-ratelimit-", "anthropic-ratelimit-", "ratelimit-"];
     let is_limit = |name: &HeaderName| PREFIXES.iter().any(|it| name.as_str().starts_with(it));
     if headers.keys().any(is_limit) {
-        told_limits(headers)
+        parse_limits(headers)
     } else {
         RateLimits::default()
     }
 }
 
 #[cold]
-fn told_limits(headers: &HeaderMap) -> RateLimits {
+fn parse_limits(headers: &HeaderMap) -> RateLimits {
     let left = |name| text(headers, name)?.trim().parse().ok();
     let mut limits = RateLimits::default();
     limits.requests_left = left(LIMITS[0].0).or_else(|| left(LIMITS[2].0));

@@ -7,7 +7,7 @@ use adjutant_llm::{
     media::{dimensions, has_media, map_media, media_of},
 };
 
-use crate::pieces::changed;
+use crate::pieces::warn_changed;
 
 /// A megabyte as vendors count it.
 const MB: usize = 1_000_000;
@@ -161,7 +161,7 @@ impl KeptMedia {
                 "file"
             };
             let text = format!("[{kind} omitted: {reason}]");
-            changed(warnings, &text);
+            warn_changed(warnings, &text);
             Some(Content::text(text))
         })
     }

@@ -31,7 +31,7 @@ pub trait Observe: Send + Sync + fmt::Debug {
     /// Sees that an answer ended, and in what if it failed: `Cancelled` if the stream was dropped before its end.
     ///
     /// Called once for each request that was seen.
-    fn ended(&self, exchange: &Exchange, error: Option<&Error>) {
+    fn finish(&self, exchange: &Exchange, error: Option<&Error>) {
         let _ = (exchange, error);
     }
 }
@@ -49,8 +49,8 @@ impl<O: Observe + ?Sized> Observe for Arc<O> {
         (**self).frame(exchange, event, data);
     }
 
-    fn ended(&self, exchange: &Exchange, error: Option<&Error>) {
-        (**self).ended(exchange, error);
+    fn finish(&self, exchange: &Exchange, error: Option<&Error>) {
+        (**self).finish(exchange, error);
     }
 }
 

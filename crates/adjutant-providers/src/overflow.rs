@@ -300,7 +300,7 @@ pub(crate) fn silent(info: &ModelInfo, reply: &Reply) -> Option<Error> {
 /// An overflow that was answered as if nothing were wrong: more input than the window holds.
 ///
 /// Source: what Z.ai does, as the pi project found, 2026-08. Only for providers that do: a window may be set too small.
-pub(crate) fn ignored(info: &ModelInfo, reply: &Reply) -> Option<Error> {
+pub(crate) fn silent_overflow(info: &ModelInfo, reply: &Reply) -> Option<Error> {
     let input = reply.usage.input();
     let is_over = info.limits.is_known() && input > info.window()?;
     is_over.then(|| error(info, input))

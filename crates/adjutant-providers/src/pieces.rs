@@ -68,7 +68,7 @@ pub(crate) fn pieces<'a>(
         match piece {
             Ok(piece) => pieces.push(piece),
             Err(text) => {
-                changed(warnings, text);
+                warn_changed(warnings, text);
                 if pieces.last() != Some(&Piece::Text(text)) {
                     pieces.push(Piece::Text(text));
                 }
@@ -129,7 +129,7 @@ pub fn media_type(media_type: &str) -> &str {
 }
 
 /// Adds one warning that content was changed before it was sent.
-pub fn changed(warnings: &mut Vec<Warning>, text: &str) {
+pub fn warn_changed(warnings: &mut Vec<Warning>, text: &str) {
     let warning = Warning {
         kind: WarningKind::ContentChanged,
         message: text.into(),
@@ -224,7 +224,7 @@ pub enum Args<'a> {
 
 impl<'a> Args<'a> {
     /// Returns the executed arguments, if they are known, else the arguments that the model wrote, with their declared keys.
-    pub(crate) fn of(call: &'a Call, result: &'a CallResult) -> Self {
+    pub(crate) fn from_call(call: &'a Call, result: &'a CallResult) -> Self {
         let declared = call.extra.get(DECLARED_ARGS).and_then(Value::as_str);
         let raw = match &result.args {
             Some(args) => args,

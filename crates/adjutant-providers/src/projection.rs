@@ -90,24 +90,24 @@ pub struct ProjectedResult<'a> {
 /// Signed content is returned only to the model that signed it. Work that a provider ran itself is returned to it,
 /// and to others as text. Interrupted replies become text. Media that the model does not accept become a note. Each
 /// call has its result.
-pub fn shown<'a>(
+pub fn project_entry<'a>(
     entry: &'a Entry,
     info: &ModelInfo,
     warnings: &mut Vec<Warning>,
 ) -> ProjectedEntry<'a> {
     match entry {
-        Entry::User(user) => of_pieces(pieces(&user.content, info.inputs, warnings)),
+        Entry::User(user) => project_pieces(pieces(&user.content, info.inputs, warnings)),
         Entry::Summary(summary) if !summary.text.trim().is_empty() => {
             let mut pieces = Few::default();
             pieces.push(Piece::Text(&summary.text));
             ProjectedEntry::User(pieces)
         }
-        Entry::Turn(turn) => of_turn(turn, info, warnings),
+        Entry::Turn(turn) => project_turn(turn, info, warnings),
         _ => ProjectedEntry::Nothing,
     }
 }
 
-fn of_pieces(pieces: Few<Piece<'_>>) -> ProjectedEntry<'_> {
+fn project_pieces(pieces: Few<Piece<'_>>) -> ProjectedEntry<'_> {
     if pieces.is_empty() {
         ProjectedEntry::Nothing
     } else {
@@ -115,7 +115,7 @@ fn of_pieces(pieces: Few<Piece<'_>>) -> ProjectedEntry<'_> {
     }
 }
 
-fn of_turn<'a>(
+fn project_turn<'a>(
     turn: &'a Turn,
     info: &ModelInfo,
     warnings: &mut Vec<Warning>,
@@ -152,7 +152,7 @@ fn of_turn<'a>(
                 };
                 parts.push(ReplyPart::Call {
                     call,
-                    args: Args::of(call, result),
+                    args: Args::from_call(call, result),
                     extra: extra(&call.extra),
                 });
                 let pieces = pieces(&result.content, info.inputs, warnings);
@@ -163,7 +163,7 @@ fn of_turn<'a>(
                 });
             }
             Block::Opaque { issuer, value } if whole => {
-                parts.extend(of_opaque(issuer, value, info))
+                parts.extend(project_opaque(issuer, value, info))
             }
             _ => {}
         }
@@ -200,7 +200,11 @@ pub(crate) fn family(id: &str) -> &str {
 }
 
 /// A block of a provider: for that provider as it is, for others what can be read of it.
-fn of_opaque<'a>(issuer: &Arc<str>, value: &'a Value, info: &ModelInfo) -> Option<ReplyPart<'a>> {
+fn project_opaque<'a>(
+    issuer: &Arc<str>,
+    value: &'a Value,
+    info: &ModelInfo,
+) -> Option<ReplyPart<'a>> {
     if **issuer == *info.provider() {
         return Some(ReplyPart::Opaque(value));
     }

@@ -359,7 +359,7 @@ impl Provider {
 
     /// Returns the known providers: vendors that speak another wire than Chat Completions, its dialects, and
     /// [registered](Self::register) providers.
-    pub fn known() -> impl Iterator<Item = Provider> {
+    pub fn all() -> impl Iterator<Item = Provider> {
         let registered = REGISTERED
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -385,7 +385,7 @@ impl Provider {
             CLOUDS.into_iter().map(of_row),
         );
         vendors
-            .chain(Dialect::known().map(Self::of_dialect))
+            .chain(Dialect::all().map(Self::from_dialect))
             .chain(clouds)
     }
 
@@ -472,7 +472,7 @@ impl Provider {
             )));
         };
         let headers = self.headers.clone();
-        let timeouts = self.known_timeouts().apply(self.timeouts);
+        let timeouts = self.default_timeouts().apply(self.timeouts);
         let vendor = self.vendor();
         let turn = TURNS.iter().find(|(name, begin, ..)| {
             let start = info.base_name().get(..begin.len());
@@ -514,7 +514,11 @@ impl Provider {
                     "xai" => model.cache_keys(),
                     _ => model,
                 };
-                Arc::new(model.key_header(self.spoken()?.key_header).query(&query))
+                Arc::new(
+                    model
+                        .key_header(self.resolve_dialect()?.key_header)
+                        .query(&query),
+                )
             }
             WireKind::Gemini => Arc::new(
                 Gemini::new(info, key)
@@ -528,7 +532,7 @@ impl Provider {
                     Some(_) if vendor == "azure" => {
                         AZURE_OTHERS.clone().patched(self.dialect.clone())
                     }
-                    _ => self.spoken()?,
+                    _ => self.resolve_dialect()?,
                 };
                 dialect.path.to_mut().push_str(&query);
                 let chat = Chat::new(info, key).dialect(dialect).base_url(url);
@@ -541,7 +545,7 @@ impl Provider {
     }
 
     /// The times that are usual for the provider.
-    fn known_timeouts(&self) -> Timeouts {
+    fn default_timeouts(&self) -> Timeouts {
         let (mut timeouts, vendor) = (Timeouts::default(), self.vendor());
         if let Some((_, first_byte, idle)) = WAITS.iter().find(|(name, ..)| *name == vendor) {
             timeouts.first_byte = Duration::from_secs(*first_byte);
@@ -617,7 +621,7 @@ impl Provider {
         {
             return fail("key_command", "it names no program".to_owned());
         }
-        self.spoken().map(|_| ())
+        self.resolve_dialect().map(|_| ())
     }
 
     /// Returns the known data of a model with this name, which does not hold the provider's name.
@@ -648,7 +652,7 @@ impl Provider {
         ["lmstudio", "ollama"].contains(&self.alike())
     }
 
-    fn of_dialect(dialect: &'static Dialect) -> Self {
+    fn from_dialect(dialect: &'static Dialect) -> Self {
         let name = &*match ON_RESPONSES.contains(&&*dialect.name) {
             true => format!("{}-chat", dialect.name).into(),
             false => dialect.name.clone(),
@@ -697,9 +701,9 @@ impl Provider {
         self.alike().trim_end_matches("-chat")
     }
 
-    fn spoken(&self) -> Result<Dialect, Error> {
+    fn resolve_dialect(&self) -> Result<Dialect, Error> {
         let like = self.alike();
-        let dialect = Dialect::of(like);
+        let dialect = Dialect::for_provider(like);
         let is_cloud = CLOUDS.iter().any(|(name, ..)| *name == like);
         if !self.like.is_empty() && dialect.name == "generic" && like != "generic" && !is_cloud {
             return Err(config(format!(

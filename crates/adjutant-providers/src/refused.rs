@@ -151,7 +151,7 @@ mod tests {
     fn request() -> Request {
         let one = UserMessage::from(vec![Content::text("look"), image("AAAA")]);
         let two = UserMessage::from(vec![image("BBBB"), image("CCCC")]);
-        Request::of(Transcript::from_iter([one.into(), two.into()]))
+        Request::from_entries(Transcript::from_iter([one.into(), two.into()]))
     }
 
     fn body() -> Vec<u8> {

@@ -297,7 +297,7 @@ impl fmt::Debug for Heads {
 
 impl Heads {
     /// The head of this request; written if it was not sent lately.
-    fn of(&self, info: &ModelInfo, wire: &impl Encode, request: &Request) -> Arc<Head> {
+    fn get_or_insert(&self, info: &ModelInfo, wire: &impl Encode, request: &Request) -> Arc<Head> {
         let mut heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(head) = heads.iter().find(|head| head.is_of(wire, request)) {
             return Arc::clone(head);
@@ -466,7 +466,7 @@ impl EncodedTranscript {
         request: &Request,
     ) -> Arc<Head> {
         let kept = self.head.take().filter(|head| head.is_of(wire, request));
-        let head = kept.unwrap_or_else(|| heads.of(info, wire, request));
+        let head = kept.unwrap_or_else(|| heads.get_or_insert(info, wire, request));
         Arc::clone(self.head.insert(head))
     }
 }
@@ -601,7 +601,7 @@ mod tests {
     #[test]
     fn encode_writes_only_new_entries_when_entries_were_appended() {
         let (wire, info) = (Plain::default(), Arc::new(ModelInfo::new("x/y")));
-        let mut request = Request::of(Transcript::from_iter([user("a"), user("b")]));
+        let mut request = Request::from_entries(Transcript::from_iter([user("a"), user("b")]));
         check(&wire, &info, &request, r#"["a","b"]}"#);
         request.entries.push(user("c"));
         check(&wire, &info, &request, r#"["a","b","c"]}"#);
@@ -620,7 +620,7 @@ mod tests {
     #[test]
     fn encode_starts_over_when_the_transcript_diverges() {
         let (wire, info) = (Plain::default(), Arc::new(ModelInfo::new("x/y")));
-        let mut one = Request::of(Transcript::from_iter([user("a")]));
+        let mut one = Request::from_entries(Transcript::from_iter([user("a")]));
         let mut other = one.clone();
         one.entries.push(user("b"));
         other.entries.push(user("c"));

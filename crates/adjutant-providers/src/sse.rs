@@ -145,7 +145,7 @@ impl Splitter {
             let line = self.line..end;
             (self.line, self.scanned) = (next, next);
             if self.framing == Framing::Lines {
-                self.bound_at(end)?;
+                self.check_size_at(end)?;
                 self.begin = next;
                 if self.buffer[line.clone()].trim_ascii().is_empty() {
                     continue;
@@ -160,7 +160,7 @@ impl Splitter {
                 self.field(line);
             }
         }
-        self.bound()?;
+        self.check_size()?;
         Ok(None)
     }
 
@@ -231,7 +231,7 @@ impl Splitter {
 
     /// Ends the event at hand at the line at hand.
     fn dispatch(&mut self) -> Result<Option<EventSpan>, Error> {
-        self.bound_at(self.line)?;
+        self.check_size_at(self.line)?;
         let whole = self.begin..self.line;
         let (event, data) = (self.event.take(), self.data.take());
         let odd = std::mem::take(&mut self.odd);
@@ -323,11 +323,11 @@ impl Splitter {
         }
     }
 
-    fn bound(&self) -> Result<(), Error> {
-        self.bound_at(self.buffer.len())
+    fn check_size(&self) -> Result<(), Error> {
+        self.check_size_at(self.buffer.len())
     }
 
-    fn bound_at(&self, end: usize) -> Result<(), Error> {
+    fn check_size_at(&self, end: usize) -> Result<(), Error> {
         if end - self.begin > MAX_EVENT {
             return Err(Error::new(
                 ErrorKind::Protocol,

@@ -72,7 +72,7 @@ impl Tape {
     }
 
     /// Returns the number of files that could not be written.
-    pub fn lost(&self) -> u64 {
+    pub fn write_failures(&self) -> u64 {
         self.state().lost
     }
 
@@ -148,7 +148,7 @@ impl Observe for Tape {
         running.answer.push('\n');
     }
 
-    fn ended(&self, exchange: &Exchange, error: Option<&Error>) {
+    fn finish(&self, exchange: &Exchange, error: Option<&Error>) {
         let Some(mut running) = self.state().running.remove(&exchange.number) else {
             return;
         };
@@ -216,13 +216,13 @@ mod tests {
         assert_eq!(tape.request(&exchange, &outgoing), Rewrite::Keep);
         let quarter = "x".repeat(MAX_TAPE / 4);
         (0..6).for_each(|_| tape.frame(&exchange, "", &quarter));
-        tape.ended(&exchange, None);
+        tape.finish(&exchange, None);
         let answer = fs::read_to_string(folder.join("0.sse")).expect("an answer");
         fs::remove_dir_all(&folder).expect("it is removed");
         assert!(answer.len() <= MAX_TAPE, "{}", answer.len());
         assert_eq!(answer.matches("data: ").count(), 3);
         assert!(answer.ends_with("x\n\n: the rest was cut\n\n"));
-        assert_eq!((tape.lost(), tape.state().running.len()), (0, 0));
+        assert_eq!((tape.write_failures(), tape.state().running.len()), (0, 0));
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
             body: &Bytes::from_static(b"{}"),
         };
         tape.request(&exchange, &outgoing);
-        tape.ended(&exchange, None);
-        assert_eq!((tape.lost(), tape.state().running.len()), (2, 0));
+        tape.finish(&exchange, None);
+        assert_eq!((tape.write_failures(), tape.state().running.len()), (2, 0));
     }
 }

@@ -271,7 +271,7 @@ impl<'a> Stage<'a> {
         for info in waits.take(most) {
             let run = sessions.transcript(&info.log, Seq(u64::MAX)).await?;
             for pause in run.pauses() {
-                let answered = pause.answered(Answer::Approve {
+                let answered = pause.with_answer(Answer::Approve {
                     args: None,
                     for_run: false,
                 });

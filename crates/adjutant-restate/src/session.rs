@@ -172,13 +172,17 @@ impl Driver {
     }
 
     async fn drive(&self, log: LogId) -> HandlerResult<Work> {
-        let info = self.journal.info(&log).await.map_err(told)?;
+        let info = self.journal.info(&log).await.map_err(to_handler_error)?;
         if matches!(info.work, Some(Work::Aside { .. })) {
             return Ok(info.work.unwrap_or_default());
         }
         let ended = match (self.agents)(&info) {
             Ok(agent) => {
-                let posts = self.journal.posted(&log, PostNo(0)).await.map_err(told)?;
+                let posts = self
+                    .journal
+                    .read_posts(&log, PostNo(0))
+                    .await
+                    .map_err(to_handler_error)?;
                 let newest_post = posts.last().map_or(PostNo(0), |posted| posted.no);
                 // The server makes one call at a time: another owner of the log is a dead or abandoned attempt.
                 let owner = Owner::default();
@@ -186,7 +190,11 @@ impl Driver {
                     takes_over: true,
                     ..owner.clone()
                 };
-                let taken = self.journal.own(&log, &thief).await.map_err(told)?;
+                let taken = self
+                    .journal
+                    .own(&log, &thief)
+                    .await
+                    .map_err(to_handler_error)?;
                 drive(
                     &self.journal,
                     agent,
@@ -202,7 +210,10 @@ impl Driver {
             }
             Err(why) => {
                 let why = format!("its agent cannot be made: {why}");
-                self.journal.set_aside(&log, &why).await.map_err(told)?;
+                self.journal
+                    .set_aside(&log, &why)
+                    .await
+                    .map_err(to_handler_error)?;
                 Ended::Aside(why.into())
             }
         };
@@ -215,7 +226,7 @@ impl Driver {
                 .journal
                 .info(&log)
                 .await
-                .map_err(told)?
+                .map_err(to_handler_error)?
                 .work
                 .unwrap_or_default()),
         }
@@ -224,13 +235,21 @@ impl Driver {
     async fn say(self: Arc<Self>, log: LogId, post: Post) -> HandlerResult<()> {
         // An answer makes no session.
         if !matches!(post, Post::Message { .. }) {
-            self.journal.info(&log).await.map_err(told)?;
+            self.journal.info(&log).await.map_err(to_handler_error)?;
         }
-        Waker::say(&*self.journal, &log, post).await.map_err(told)
+        Waker::say(&*self.journal, &log, post)
+            .await
+            .map_err(to_handler_error)
     }
 
     async fn cancel(self: Arc<Self>, log: LogId) -> HandlerResult<()> {
-        match self.journal.info(&log).await.map_err(told)?.work {
+        match self
+            .journal
+            .info(&log)
+            .await
+            .map_err(to_handler_error)?
+            .work
+        {
             Some(Work::Open | Work::Parked { .. }) => self.say(log, Post::Cancel).await,
             _ => Ok(()),
         }
@@ -251,7 +270,7 @@ impl Driver {
 }
 
 /// Temporary failures are retried by the server; every other result is an answer.
-fn told(error: JournalError) -> HandlerError {
+fn to_handler_error(error: JournalError) -> HandlerError {
     let code = match error.kind {
         _ if error.is_retryable() => return error.into(),
         JournalErrorKind::Missing => 404,

@@ -165,7 +165,11 @@ impl ControlPlane {
             .route("/v1/agents", get(agents))
             .route("/v1/agents/{agent}", get(agent))
             .route("/v1/agents/{agent}/export", get(export));
-        let router = http::with_page(http::of_agent(router, "/v1/agents/{agent}"), page, &keys);
+        let router = http::with_page(
+            http::add_agent_routes(router, "/v1/agents/{agent}"),
+            page,
+            &keys,
+        );
         let site = Arc::new(ControlSite {
             agents: all,
             prompts: http::places(),

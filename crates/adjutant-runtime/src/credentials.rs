@@ -29,7 +29,7 @@ impl Credentials {
     /// Returns the credentials that an agent needs and that are set; missing ones are reported on use.
     ///
     /// The needs are derived from the manifest only, never from the list in a file next to it.
-    pub fn of(resolved: &Resolved, lookup: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn from_lookup(resolved: &Resolved, lookup: impl Fn(&str) -> Option<String>) -> Self {
         let needs = manifest::needs(&resolved.manifest);
         let found = needs
             .into_iter()

@@ -86,7 +86,7 @@ impl Engine {
         })?;
         let workspace = Workspace::at(beside.join(BESIDE));
         folder::lay(&resolved.manifest.data, &workspace)?;
-        let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
+        let credentials = Credentials::from_lookup(&resolved, |name| std::env::var(name).ok());
         Self::builder(resolved)
             .workspace(workspace)
             .credentials(credentials)

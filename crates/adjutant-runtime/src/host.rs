@@ -123,7 +123,7 @@ pub async fn run(workspace: Workspace, options: HostOptions) -> Result<(), Error
         Ok(()) => Status::Stopped,
         Err(error) => {
             log.failed(error);
-            Status::failed(Reason::of(error), crate::http::line(error))
+            Status::failed(Reason::from_error(error), crate::http::line(error))
         }
     };
     let told = workspace.tell_end(start, status);
@@ -194,7 +194,7 @@ async fn live(
 
 async fn engine_of(workspace: &Workspace, parts: Parts) -> Result<Engine, Error> {
     let resolved: Resolved = workspace.prepared()?.resolved;
-    let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
+    let credentials = Credentials::from_lookup(&resolved, |name| std::env::var(name).ok());
     let builder = Engine::builder(resolved)
         .workspace(workspace.clone())
         .credentials(credentials)

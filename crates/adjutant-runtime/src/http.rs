@@ -27,7 +27,7 @@ pub use self::{
 pub(crate) use self::{
     error::{Problem, line, name_of},
     page::{export, with_page},
-    routes::{InSession, Plane, Whom, asked, guarded, of_agent, places},
+    routes::{InSession, Plane, Whom, add_agent_routes, asked, guarded, places},
     server::{Door, new_token},
     sse::{END, frame, respond},
 };

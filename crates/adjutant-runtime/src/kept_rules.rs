@@ -36,7 +36,7 @@ pub(crate) struct KeptRules {
 
 impl KeptRules {
     /// Returns the place in a workspace; `None` if no backend created it, because nothing in it is durable.
-    pub(crate) fn of(workspace: &Workspace) -> Option<Self> {
+    pub(crate) fn from_workspace(workspace: &Workspace) -> Option<Self> {
         let is_made = workspace.file("agent.json").is_file();
         is_made.then(|| Self {
             workspace: workspace.clone(),

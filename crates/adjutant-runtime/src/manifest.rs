@@ -136,13 +136,13 @@ pub struct Manifest {
     pub budget: BudgetSpec,
 }
 
-pub(crate) use needs::of as needs;
+pub(crate) use needs::find_variables as needs;
 pub(crate) use write::yaml;
 #[cfg(feature = "mcp")]
 pub(crate) use {check::is_line, near::nearest};
 
 /// Deserializes a value from YAML.
-pub(crate) fn of_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Problem> {
+pub(crate) fn parse_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let source = node::Source {
         shown: "resolved".into(),
         folder: PathBuf::new(),

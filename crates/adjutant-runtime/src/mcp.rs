@@ -238,7 +238,11 @@ impl ServerPlace {
 
     fn tokens(&self, auth: &AuthSpec) -> Tokens {
         if auth.token_command.is_empty() {
-            return self.tokens.as_ref().map(Tokens::stored).unwrap_or_default();
+            return self
+                .tokens
+                .as_ref()
+                .map(Tokens::from_directory)
+                .unwrap_or_default();
         }
         let command = Arc::new(KeyCommand::new(auth.token_command.iter().cloned()));
         Tokens::from_fn(move || {

@@ -67,7 +67,7 @@ pub(crate) struct Surroundings {
 
 impl Surroundings {
     /// Creates them for a workspace.
-    pub(crate) fn of(
+    pub(crate) fn from_workspace(
         workspace: &Workspace,
         environment: &BTreeMap<String, String>,
         holder: ProgramHolder,
@@ -158,7 +158,7 @@ impl Program {
             timeout,
             max_output,
         };
-        let hold = Arc::new(plan.around.holder.of(plan.binary.path(), tool));
+        let hold = Arc::new(plan.around.holder.program_sandbox(plan.binary.path(), tool));
         let program = Self {
             spec,
             plan: Arc::new(plan),

@@ -23,11 +23,11 @@ pub(crate) struct Mark(String);
 impl Mark {
     /// The mark of all processes of an agent's start, including its host.
     pub(crate) fn start(start: Uuid) -> Self {
-        Self::of(START_VARIABLE, start)
+        Self::new(START_VARIABLE, start)
     }
 
     /// The mark with this id in this variable.
-    pub(crate) fn of(variable: &str, id: Uuid) -> Self {
+    pub(crate) fn new(variable: &str, id: Uuid) -> Self {
         Self(format!("{variable}={id}"))
     }
 }

@@ -149,7 +149,7 @@ impl Status {
 
 impl Reason {
     /// Returns the reason for an error of starting or running.
-    pub fn of(error: &Error) -> Self {
+    pub fn from_error(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::Pull => Self::Pull,
             ErrorKind::Model => Self::Model,

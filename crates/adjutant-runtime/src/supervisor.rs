@@ -141,12 +141,12 @@ impl Supervisor {
 
     /// Returns the notices from now on.
     pub fn notices(&self) -> Notices {
-        Notices::of(self.notices.subscribe())
+        Notices::new(self.notices.subscribe())
     }
 
     /// Returns the table of all agents, which is updated.
     pub fn table(&self) -> Table {
-        Table::of(self.table.subscribe(), self.agents.subscribe())
+        Table::new(self.table.subscribe(), self.agents.subscribe())
     }
 
     /// Runs until `end` is cancelled, then stops every agent and reports each outcome.

@@ -23,7 +23,7 @@ impl View {
         shown: impl IntoIterator<Item = (Arc<str>, Arc<dyn Prompter>)>,
         port: u16,
     ) -> Result<Self, Error> {
-        let plane = ControlPlane::of(shown.into_iter().collect(), port).await?;
+        let plane = ControlPlane::bind_agents(shown.into_iter().collect(), port).await?;
         Ok(Self {
             plane: plane.page(PAGE),
         })

@@ -70,7 +70,7 @@ impl JsonlJournal {
     }
 
     /// Returns the folder if it was there before and others on the machine may enter it.
-    pub fn exposed(&self) -> Option<&Exposed> {
+    pub fn exposure(&self) -> Option<&Exposed> {
         self.exposed.as_deref()
     }
 
@@ -119,8 +119,8 @@ impl Journal for JsonlJournal {
         reader::records(self.place.clone(), log.clone(), after)
     }
 
-    fn stored(&self, log: &LogId, after: Seq) -> StoredStream {
-        reader::stored(self.place.clone(), log.clone(), after)
+    fn read_stored(&self, log: &LogId, after: Seq) -> StoredStream {
+        reader::read_stored(self.place.clone(), log.clone(), after)
     }
 
     async fn post(&self, log: &LogId, post: Post) -> Result<PostNo, JournalError> {
@@ -132,9 +132,9 @@ impl Journal for JsonlJournal {
         Some(posts::watch(self.place.clone(), log.clone(), after))
     }
 
-    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+    async fn read_posts(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
         let log = log.clone();
-        self.with(move |place| posts::posted(place, &log, after))
+        self.with(move |place| posts::read_posts(place, &log, after))
             .await
     }
 
@@ -169,7 +169,7 @@ impl Journal for JsonlJournal {
         self.with(blobs::sweep).await
     }
 
-    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+    async fn load_fold(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
         let log = log.clone();
         self.with(move |place| fold::read(&place.log(&log))).await
     }

@@ -26,7 +26,7 @@ async fn check(journal: impl Journal + Clone + 'static) {
     assert_eq!((told, again.log().transcript().len()), (2 * RUNS, 2 * RUNS));
     let log = LogId::from("long");
     let (kept, info) = (
-        journal.folded(&log).await.expect("it can be read"),
+        journal.load_fold(&log).await.expect("it can be read"),
         journal.info(&log).await.expect("there"),
     );
     let kept = kept.expect("a fold was kept").seq;

@@ -545,7 +545,7 @@ async fn damaged_fold_is_none() {
     };
     held.keep(fold.clone()).await.expect("it is kept");
     assert_eq!(
-        journal.folded(&log).await.expect("it can be read"),
+        journal.load_fold(&log).await.expect("it can be read"),
         Some(fold)
     );
     let path = file(&folder, "fold");
@@ -553,7 +553,7 @@ async fn damaged_fold_is_none() {
     for length in 0..bytes.len() {
         fs::write(&path, &bytes[..length]).expect("it is cut");
         assert_eq!(
-            journal.folded(&log).await.expect("it can be read"),
+            journal.load_fold(&log).await.expect("it can be read"),
             None,
             "cut at {length}"
         );
@@ -563,7 +563,7 @@ async fn damaged_fold_is_none() {
     let records = file(&folder, "records.jsonl");
     let kept = fs::read(&records).expect("they are there");
     fs::write(&records, "").expect("they are cut off");
-    assert_eq!(journal.folded(&log).await.expect("it can be read"), None);
+    assert_eq!(journal.load_fold(&log).await.expect("it can be read"), None);
     // As many records of as many bytes, but others.
     drop(held);
     let none = Digest::GENESIS;
@@ -578,11 +578,11 @@ async fn damaged_fold_is_none() {
         fs::read(&records).expect("they are there").len(),
         kept.len()
     );
-    assert_eq!(journal.folded(&log).await.expect("it can be read"), None);
+    assert_eq!(journal.load_fold(&log).await.expect("it can be read"), None);
     fs::write(&records, kept).expect("they are healed");
     assert_eq!(
         journal
-            .folded(&log)
+            .load_fold(&log)
             .await
             .expect("it can be read")
             .map(|fold| fold.seq),
@@ -726,7 +726,7 @@ async fn fork_has_the_fold_that_stands_for_its_records() {
         let to = LogId::from(format!("at {at:?}"));
         sessions.fork(&log, at, &to).await.expect("it is forked");
         assert_eq!(
-            journal.folded(&to).await.expect("it is read").as_ref(),
+            journal.load_fold(&to).await.expect("it is read").as_ref(),
             expect,
             "{at:?}"
         );

@@ -48,7 +48,9 @@ async fn fill(journal: &dyn Journal) -> Box<dyn adjutant_core::Log> {
         .post(&log, Post::Cancel)
         .await
         .expect("it is posted");
-    held.heeded(PostNo(1)).await.expect("it is forgotten");
+    held.mark_consumed(PostNo(1))
+        .await
+        .expect("it is forgotten");
     held
 }
 
@@ -59,7 +61,7 @@ async fn child() {
     let place = Path::new(&place);
     let jsonl = JsonlJournal::open(place.join("jsonl")).expect("opens");
     let sqlite = Sqlite::open(place.join("sessions.db")).expect("opens");
-    assert_eq!((jsonl.exposed(), sqlite.exposed()), (None, None));
+    assert_eq!((jsonl.exposure(), sqlite.exposed()), (None, None));
     let held = (fill(&jsonl).await, fill(&sqlite.journal()).await);
     check(place);
     drop(held);
@@ -164,7 +166,7 @@ async fn store_that_others_may_enter_is_told_with_the_cure() {
             .to_owned()
     };
     for text in [
-        told(JsonlJournal::open(&jsonl).expect("opens").exposed()),
+        told(JsonlJournal::open(&jsonl).expect("opens").exposure()),
         told(Sqlite::open(&sqlite).expect("opens").exposed()),
     ] {
         assert!(
@@ -178,7 +180,7 @@ async fn store_that_others_may_enter_is_told_with_the_cure() {
             .expect("it starts");
         assert!(cured.success(), "{text}");
     }
-    assert_eq!(JsonlJournal::open(&jsonl).expect("opens").exposed(), None);
+    assert_eq!(JsonlJournal::open(&jsonl).expect("opens").exposure(), None);
     assert_eq!(Sqlite::open(&sqlite).expect("opens").exposed(), None);
 }
 

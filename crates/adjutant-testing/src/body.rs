@@ -70,7 +70,7 @@ impl Body {
         let mut bytes = Vec::new();
         write(&mut bytes);
         for (what, with) in &self.plan.frames.replace {
-            bytes = replaced(&bytes, what, with);
+            bytes = replace_bytes(&bytes, what, with);
         }
         self.break_frame(frame, &bytes);
     }
@@ -91,7 +91,7 @@ impl Body {
     }
 
     /// Removes the bytes that were taken.
-    pub(crate) fn sent(&mut self) {
+    pub(crate) fn clear_pending(&mut self) {
         self.pending.clear();
     }
 
@@ -180,7 +180,7 @@ impl Body {
 }
 
 /// The bytes with other bytes wherever these stand.
-fn replaced(bytes: &[u8], what: &[u8], with: &[u8]) -> Vec<u8> {
+fn replace_bytes(bytes: &[u8], what: &[u8], with: &[u8]) -> Vec<u8> {
     let mut result = Vec::new();
     let mut left = bytes;
     while let Some(at) = left.windows(what.len().max(1)).position(|it| it == what) {

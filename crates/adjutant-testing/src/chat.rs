@@ -45,6 +45,6 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
         .as_deref()
         .or(refusal.overflow.then_some("context_length_exceeded"))
         .or(code);
-    let message = refusal.said(OVERFLOW);
+    let message = refusal.message_or(OVERFLOW);
     json!({"error": {"message": message, "type": kind, "param": refusal.param, "code": code}})
 }

@@ -209,7 +209,7 @@ pub async fn run(subject: &dyn Subject) -> Report {
 
 impl Hazard {
     /// The hazard of this name.
-    pub fn named(name: &str) -> Option<&'static Hazard> {
+    pub fn find(name: &str) -> Option<&'static Hazard> {
         HAZARDS.iter().find(|hazard| hazard.name == name)
     }
 

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 
 use self::DueLab as Lab;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
-use crate::suite::{Verdict, checks, equal, holds, joined, ok, soon};
+use crate::suite::{Verdict, checks, equal, holds, join_task, ok, soon};
 
 /// An environment to test a journal with due logs: separate storage without other users.
 #[diagnostic::on_unimplemented(
@@ -99,7 +99,7 @@ impl<'a> DueStage<'a> {
     }
 
     /// A log with a run that is open, and its owner.
-    async fn begun(
+    async fn start_run(
         &self,
         journal: &dyn DueWork,
         name: &str,
@@ -112,11 +112,11 @@ impl<'a> DueStage<'a> {
 
     /// The due logs of this test, claimed; others are released.
     async fn due(&self, journal: &dyn DueWork) -> Result<Vec<DueLog>, String> {
-        self.given(journal, &Owner::default()).await
+        self.claim_for(journal, &Owner::default()).await
     }
 
     /// The same, taken by this owner.
-    async fn given(&self, journal: &dyn DueWork, owner: &Owner) -> Result<Vec<DueLog>, String> {
+    async fn claim_for(&self, journal: &dyn DueWork, owner: &Owner) -> Result<Vec<DueLog>, String> {
         let mut due = ok(
             "asking for due logs",
             journal.due(owner, usize::MAX >> 1).await,
@@ -132,13 +132,13 @@ impl<'a> DueStage<'a> {
         owner: &Owner,
         count: usize,
     ) -> Result<Vec<DueLog>, String> {
-        let due = self.given(journal, owner).await?;
+        let due = self.claim_for(journal, owner).await?;
         equal("the logs that are given together", &due.len(), &count)?;
         Ok(due)
     }
 
     /// A due log of this play, taken; there is one, or will be.
-    async fn taken(&self, journal: &dyn DueWork) -> Result<DueLog, String> {
+    async fn claim_due(&self, journal: &dyn DueWork) -> Result<DueLog, String> {
         soon("taking it", async {
             loop {
                 if let Some(due) = self.due(journal).await?.pop() {
@@ -153,14 +153,14 @@ impl<'a> DueStage<'a> {
     /// Loses so many owners of a due log of this play.
     async fn lose(&self, journal: &dyn DueWork, owners: u16) -> Verdict {
         for _ in 0..owners {
-            self.lab.crash(self.taken(journal).await?.log).await;
+            self.lab.crash(self.claim_due(journal).await?.log).await;
         }
         Ok(())
     }
 
     /// Takes the due log of this play, which lost so many owners.
-    async fn taken_after(&self, journal: &dyn DueWork, lost: u16) -> Result<Box<dyn Log>, String> {
-        let due = self.taken(journal).await?;
+    async fn claim_after(&self, journal: &dyn DueWork, lost: u16) -> Result<Box<dyn Log>, String> {
+        let due = self.claim_due(journal).await?;
         equal("the owners that it lost", &due.lost, &lost)?;
         Ok(due.log)
     }
@@ -210,7 +210,7 @@ fn post() -> Post {
     }
 }
 
-fn parked(until_ms: Option<u64>) -> Option<Work> {
+fn build_parked(until_ms: Option<u64>) -> Option<Work> {
     Some(Work::Parked {
         on: "a word".into(),
         until_ms,
@@ -223,7 +223,7 @@ mod plays {
 
     pub(super) async fn open_is_due(stage: &DueStage<'_>) -> Verdict {
         let journal = stage.lab.open().await;
-        let (id, mut log) = stage.begun(&*journal, "log").await?;
+        let (id, mut log) = stage.start_run(&*journal, "log").await?;
         stage.are_due(&*journal, &[]).await?;
         // A record more changes nothing of that.
         put(&mut *log, None).await?;
@@ -234,7 +234,7 @@ mod plays {
         )?;
         drop(log);
         stage.are_due(&*stage.lab.open().await, &[&id]).await?;
-        let mut taken = stage.taken(&*journal).await?.log;
+        let mut taken = stage.claim_due(&*journal).await?.log;
         equal("its end", &taken.head().seq, &Seq(2))?;
         put(&mut *taken, None).await?;
         stage.are_due(&*journal, &[]).await
@@ -242,7 +242,7 @@ mod plays {
 
     pub(super) async fn ended_is_not_due(stage: &DueStage<'_>) -> Verdict {
         let journal = stage.lab.open().await;
-        let (id, mut log) = stage.begun(&*journal, "log").await?;
+        let (id, mut log) = stage.start_run(&*journal, "log").await?;
         put(&mut *log, Some(Work::Idle)).await?;
         drop(log);
         equal(
@@ -261,14 +261,14 @@ mod plays {
             ("future", Some(u64::MAX >> 2)),
             ("never", None),
         ] {
-            let (id, mut log) = stage.begun(&*journal, name).await?;
-            put(&mut *log, parked(until_ms)).await?;
+            let (id, mut log) = stage.start_run(&*journal, name).await?;
+            put(&mut *log, build_parked(until_ms)).await?;
             drop(log);
             let info = ok("telling", journal.info(&id).await)?;
             equal(
                 "its work, and when it is due",
                 &(info.work, info.due_ms),
-                &(parked(until_ms), until_ms),
+                &(build_parked(until_ms), until_ms),
             )?;
             ids.push(id);
         }
@@ -294,11 +294,11 @@ mod plays {
         let no = ok("posting", journal.post(&id, post()).await)?;
         equal(
             "the newest post",
-            &stage.taken(&*journal).await?.newest_post,
+            &stage.claim_due(&*journal).await?.newest_post,
             &no,
         )?;
         let mut log = crate::journal_suite::own(&*journal, &id, &Owner::default()).await?;
-        ok("heeding", log.heeded(no).await)?;
+        ok("heeding", log.mark_consumed(no).await)?;
         drop(log);
         stage.are_due(&*journal, &[]).await
     }
@@ -307,7 +307,7 @@ mod plays {
         let journal = stage.lab.open().await;
         let mut ids = BTreeSet::new();
         for name in 0..12 {
-            ids.insert(stage.begun(&*journal, &name.to_string()).await?.0);
+            ids.insert(stage.start_run(&*journal, &name.to_string()).await?.0);
         }
         let mut tasks = Vec::new();
         for _ in 0..4 {
@@ -330,7 +330,7 @@ mod plays {
         }
         let (mut taken, mut kept) = (BTreeSet::new(), Vec::new());
         for task in tasks {
-            for due in joined("a worker", task).await? {
+            for due in join_task("a worker", task).await? {
                 holds("each is given once", taken.insert(due.info.log.clone()))?;
                 kept.push(due.log);
             }
@@ -340,7 +340,7 @@ mod plays {
 
     pub(super) async fn aside_is_not_due(stage: &DueStage<'_>) -> Verdict {
         let journal = stage.lab.open().await;
-        let (id, log) = stage.begun(&*journal, "log").await?;
+        let (id, log) = stage.start_run(&*journal, "log").await?;
         drop(log);
         ok(
             "setting aside",
@@ -368,25 +368,25 @@ mod plays {
 
     pub(super) async fn lost_owners_count(stage: &DueStage<'_>) -> Verdict {
         let journal = stage.lab.open().await;
-        let (id, log) = stage.begun(&*journal, "log").await?;
+        let (id, log) = stage.start_run(&*journal, "log").await?;
         stage.lab.crash(log).await;
         stage.lose(&*journal, 2).await?;
         // An owner that parks in between does not count as lost.
-        let mut log = stage.taken_after(&*journal, 3).await?;
-        put(&mut *log, parked(None)).await?;
+        let mut log = stage.claim_after(&*journal, 3).await?;
+        put(&mut *log, build_parked(None)).await?;
         put(&mut *log, Some(Work::Open)).await?;
         stage.lab.crash(log).await;
         stage.lose(&*journal, 2).await?;
-        let mut log = stage.taken_after(&*journal, 3).await?;
+        let mut log = stage.claim_after(&*journal, 3).await?;
         // Resuming the open run does the same: that is no progress.
         put(&mut *log, Some(Work::Open)).await?;
         stage.lab.crash(log).await;
-        let mut log = stage.taken_after(&*journal, 4).await?;
-        log.progressed();
+        let mut log = stage.claim_after(&*journal, 4).await?;
+        log.mark_progress();
         put(&mut *log, None).await?;
         stage.lab.crash(log).await;
         stage.lose(&*journal, 1).await?;
-        drop(stage.taken_after(&*journal, 2).await?);
+        drop(stage.claim_after(&*journal, 2).await?);
         // Releasing a log may take a while.
         soon("it is free", async {
             while ok("telling", journal.info(&id).await)?.is_owned {
@@ -396,12 +396,12 @@ mod plays {
         })
         .await??;
         ok("trying again", journal.retry(&id).await)?;
-        stage.taken_after(&*journal, 0).await.map(drop)
+        stage.claim_after(&*journal, 0).await.map(drop)
     }
 
     pub(super) async fn suspects_rest(stage: &DueStage<'_>) -> Verdict {
         let (journal, owner) = (stage.lab.open().await, Owner::default());
-        let (_, log) = stage.begun(&*journal, "log").await?;
+        let (_, log) = stage.start_run(&*journal, "log").await?;
         stage.lab.crash(log).await;
         stage.lose(&*journal, SUSPECT_AFTER - 1).await?;
         let mut rest = SUSPECT_RESTS;
@@ -431,7 +431,7 @@ mod plays {
     pub(super) async fn suspects_go_one_at_a_time(stage: &DueStage<'_>) -> Verdict {
         let (journal, owner, other) = (stage.lab.open().await, Owner::default(), Owner::default());
         for name in 0..4 {
-            let (_, log) = stage.begun(&*journal, &name.to_string()).await?;
+            let (_, log) = stage.start_run(&*journal, &name.to_string()).await?;
             stage.lab.crash(log).await;
         }
         for due in stage.together(&*journal, &owner, 4).await? {
@@ -447,7 +447,7 @@ mod plays {
         stage.lab.pass(SUSPECT_BARS / 2).await;
         let mut third = stage.together(&*journal, &owner, 1).await?;
         stage.together(&*journal, &owner, 0).await?;
-        third[0].log.progressed();
+        third[0].log.mark_progress();
         put(&mut *third[0].log, None).await?;
         stage.together(&*journal, &owner, 1).await.map(drop)
     }
@@ -455,16 +455,16 @@ mod plays {
     pub(super) async fn backlog_counts(stage: &DueStage<'_>) -> Verdict {
         let journal = stage.lab.open().await;
         let before = ok("counting", journal.backlog().await)?;
-        let (_, at_work) = stage.begun(&*journal, "at work").await?;
+        let (_, at_work) = stage.start_run(&*journal, "at work").await?;
         for (name, work) in [
             ("due", Work::Open),
             ("idle", Work::Idle),
-            ("parked", parked(None).unwrap_or_default()),
+            ("parked", build_parked(None).unwrap_or_default()),
         ] {
-            let (_, mut log) = stage.begun(&*journal, name).await?;
+            let (_, mut log) = stage.start_run(&*journal, name).await?;
             put(&mut *log, Some(work)).await?;
         }
-        let (aside, log) = stage.begun(&*journal, "aside").await?;
+        let (aside, log) = stage.start_run(&*journal, "aside").await?;
         drop(log);
         ok("setting aside", journal.set_aside(&aside, "why").await)?;
         let mut want = Backlog::default();

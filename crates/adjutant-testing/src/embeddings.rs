@@ -56,7 +56,7 @@ fn embeddings(body: &Value) -> Result<Value, Refusal> {
     let size = dimensions(root.field("dimensions"))?;
     let (mut data, mut tokens) = (Vec::new(), 0);
     for (at, text) in texts.iter().enumerate() {
-        let text = said(text)?;
+        let text = read_input(text)?;
         tokens += Estimate.count(text);
         let vector = vector(text, size);
         let embedding = match encoding {
@@ -97,7 +97,7 @@ fn batch(received: &Received, body: &Value) -> Result<Value, Refusal> {
         let parts = request.need("content")?.need("parts")?.items()?;
         let texts = parts
             .iter()
-            .map(|part| said(&part.need("text")?).map(str::to_owned));
+            .map(|part| read_input(&part.need("text")?).map(str::to_owned));
         let text = texts.collect::<Result<Vec<_>, _>>()?.concat();
         tokens += Estimate.count(&text);
         let size = dimensions(request.field("outputDimensionality"))?;
@@ -106,7 +106,7 @@ fn batch(received: &Received, body: &Value) -> Result<Value, Refusal> {
     Ok(json!({"embeddings": embeddings, "usageMetadata": {"promptTokenCount": tokens}}))
 }
 
-fn said<'a>(text: &Node<'a>) -> Result<&'a str, Refusal> {
+fn read_input<'a>(text: &Node<'a>) -> Result<&'a str, Refusal> {
     match text.text()? {
         "" => Err(text.refuse("input cannot be an empty string")),
         text => Ok(text),

@@ -111,7 +111,7 @@ impl Fault {
     }
 
     /// Status 401.
-    pub fn unauthorized() -> Self {
+    pub fn auth_error() -> Self {
         Self::status(401)
     }
 
@@ -126,7 +126,7 @@ impl Fault {
     }
 
     /// Status 529 on the Messages wire, 503 on the others.
-    pub fn overloaded() -> Self {
+    pub fn overload_error() -> Self {
         Self::status(529)
     }
 

@@ -62,7 +62,8 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
         500.. => "INTERNAL",
         _ => "FAILED_PRECONDITION",
     };
-    let mut error = json!({"code": code, "message": refusal.said(OVERFLOW), "status": status});
+    let mut error =
+        json!({"code": code, "message": refusal.message_or(OVERFLOW), "status": status});
     let mut details = Vec::new();
     if let Some(wait) = wait_of(refusal) {
         let seconds = match wait.subsec_millis() {

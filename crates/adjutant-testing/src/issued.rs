@@ -48,7 +48,7 @@ impl Issued {
         if seal.is_empty() {
             return;
         }
-        let mut known = self.known();
+        let mut known = self.lock_known();
         if known
             .seals
             .insert((wire, model.to_owned(), seal.to_owned()))
@@ -61,7 +61,7 @@ impl Issued {
     pub(crate) fn accepts(&self, wire: Wire, model: &str, seal: &str) -> bool {
         !self.strict
             || self
-                .known()
+                .lock_known()
                 .seals
                 .contains(&(wire, model.to_owned(), seal.to_owned()))
     }
@@ -79,13 +79,13 @@ impl Issued {
                 .unwrap_or_else(PoisonError::into_inner);
             let before = previous.replace(seal.to_owned());
             let bound = (prefix.digest, before);
-            self.known().bound.insert(seal.to_owned(), bound);
+            self.lock_known().bound.insert(seal.to_owned(), bound);
         }
     }
 
     /// True if a thinking block was made behind this prefix and, unless it is the first one, after that other block.
     pub(crate) fn is_bound(&self, seal: &str, digest: u64, previous: Option<&str>) -> bool {
-        self.known()
+        self.lock_known()
             .bound
             .get(seal)
             .is_some_and(|(prefix, before)| {
@@ -95,34 +95,34 @@ impl Issued {
 
     /// Counts a thinking block that came back.
     pub(crate) fn count_thinking(&self, is_dropped: bool) {
-        let mut known = self.known();
+        let mut known = self.lock_known();
         known.thinking.0 += usize::from(!is_dropped);
         known.thinking.1 += usize::from(is_dropped);
     }
 
     /// The number of thinking blocks that came back, valid and dropped.
     pub(crate) fn thinking(&self) -> (usize, usize) {
-        self.known().thinking
+        self.lock_known().thinking
     }
 
     /// Everything that was sent, in order.
     pub(crate) fn seals(&self) -> Vec<String> {
-        self.known().order.clone()
+        self.lock_known().order.clone()
     }
 
     /// Records that an item follows this reasoning.
     pub(crate) fn follow(&self, item: &str, reasoning: &str) {
-        self.known()
+        self.lock_known()
             .reasoning
             .insert(item.to_owned(), reasoning.to_owned());
     }
 
     /// The reasoning that precedes an item.
     pub(crate) fn reasoning_of(&self, item: &str) -> Option<String> {
-        self.known().reasoning.get(item).cloned()
+        self.lock_known().reasoning.get(item).cloned()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,7 +19,7 @@ impl Latch {
     }
 
     /// Waits until that many answers have arrived at the latch, counted from its beginning.
-    pub async fn reached(&self, answers: usize) {
+    pub async fn wait_for(&self, answers: usize) {
         let mut waiting = self.waiting.subscribe();
         // The sender lives in `self`, so waiting cannot fail.
         let _ = waiting.wait_for(|waiting| *waiting >= answers).await;

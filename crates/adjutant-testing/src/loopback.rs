@@ -100,7 +100,7 @@ impl Loopback {
     /// Requests are read but neither checked nor decoded. The meaning of frames is unknown: `MissingFinish` and
     /// `DuplicateUsage` have no effect, and `ErrorAfter` ends the body without an error. Without a body every answer
     /// is an empty stream.
-    pub fn canned(bodies: impl IntoIterator<Item = Bytes>) -> Setup {
+    pub fn from_bodies(bodies: impl IntoIterator<Item = Bytes>) -> Setup {
         let bodies: Vec<Bytes> = bodies.into_iter().collect();
         let answers = bodies
             .iter()
@@ -137,7 +137,7 @@ impl Loopback {
 
     /// Returns the number of thinking blocks that came back to a server which binds them: valid ones, and dropped ones.
     pub fn thinking_returned(&self) -> (usize, usize) {
-        self.shared.issued().thinking()
+        self.shared.issue_record().thinking()
     }
 
     /// The signatures and encrypted contents that were sent so far, in order, each once.
@@ -147,7 +147,7 @@ impl Loopback {
 
     /// The requests so far, in order; none if they are not kept.
     pub fn requests(&self) -> Vec<Received> {
-        self.shared.received().clone()
+        self.shared.lock_received().clone()
     }
 
     /// Returns the number of requests so far, kept or not.

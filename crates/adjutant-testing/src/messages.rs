@@ -47,7 +47,7 @@ pub(crate) fn error(refusal: &Refusal, request_id: Option<&str>) -> Value {
         _ => "invalid_request_error",
     });
     let mut error =
-        json!({"type": "error", "error": {"type": kind, "message": refusal.said(OVERFLOW)}});
+        json!({"type": "error", "error": {"type": kind, "message": refusal.message_or(OVERFLOW)}});
     if let Some(id) = request_id {
         error["request_id"] = id.into();
     }

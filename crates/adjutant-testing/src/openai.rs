@@ -70,7 +70,10 @@ pub(crate) fn flag(root: &Node<'_>, name: &str) -> Result<Option<bool>, Refusal>
 }
 
 /// Finds the tool of these that must be called, if a named one must.
-pub(crate) fn named(name: &Node<'_>, tools: &[ToolDecl]) -> Result<ToolChoice, Refusal> {
+pub(crate) fn parse_tool_choice(
+    name: &Node<'_>,
+    tools: &[ToolDecl],
+) -> Result<ToolChoice, Refusal> {
     let word = name.text()?;
     if tools.iter().any(|tool| tool.name.as_str() == word) {
         return Ok(ToolChoice::Named(word.into()));

@@ -60,7 +60,7 @@ pub(crate) struct BytePlan {
 }
 
 impl Plan {
-    pub(crate) fn of<'a>(faults: impl Iterator<Item = &'a Fault>) -> Self {
+    pub(crate) fn from_faults<'a>(faults: impl Iterator<Item = &'a Fault>) -> Self {
         let mut plan = Plan::default();
         faults.for_each(|fault| plan.add(fault));
         plan

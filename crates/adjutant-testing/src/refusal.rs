@@ -48,7 +48,7 @@ impl Refusal {
     }
 
     /// Creates the refusal that a vendor sends with this status without a specific reason.
-    pub(crate) fn of_status(status: u16) -> Self {
+    pub(crate) fn from_status(status: u16) -> Self {
         let message = match status {
             401 => "invalid x-api-key",
             403 => "Your API key does not have permission to use the specified resource.",
@@ -70,7 +70,7 @@ impl Refusal {
     }
 
     /// The message, or the vendor's text for input that is too long.
-    pub fn said<'a>(&'a self, overflow: &'a str) -> &'a str {
+    pub fn message_or<'a>(&'a self, overflow: &'a str) -> &'a str {
         if self.overflow {
             overflow
         } else {
@@ -79,7 +79,7 @@ impl Refusal {
     }
 
     /// Turns the served model's own failure into the refusal that is seen from outside.
-    pub(crate) fn of_error(error: &Error) -> Self {
+    pub(crate) fn from_error(error: &Error) -> Self {
         let status = error.details().status.unwrap_or(match error.kind() {
             ErrorKind::Auth => 401,
             ErrorKind::Config => 404,

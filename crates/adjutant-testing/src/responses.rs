@@ -27,7 +27,10 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
         500.. => "server_error",
         _ => "invalid_request_error",
     };
-    let (message, param) = (refusal.said(OVERFLOW), refusal.param.as_deref().map(place));
+    let (message, param) = (
+        refusal.message_or(OVERFLOW),
+        refusal.param.as_deref().map(place),
+    );
     json!({"error": {"message": message, "type": kind, "param": param, "code": code(refusal)}})
 }
 

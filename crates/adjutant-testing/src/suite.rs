@@ -243,7 +243,7 @@ pub(crate) async fn waits<T: Send + 'static>(
 }
 
 /// Waits for a task that runs beside the check; a panic there breaks the check.
-pub(crate) async fn joined<T>(
+pub(crate) async fn join_task<T>(
     what: &str,
     task: JoinHandle<Result<T, String>>,
 ) -> Result<T, String> {

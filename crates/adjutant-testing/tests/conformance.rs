@@ -62,7 +62,7 @@ fn done() -> Result<Chunk, Error> {
 
 #[track_caller]
 fn check(hazard: &str, subject: &dyn Subject, expect: &str) {
-    let hazard = Hazard::named(hazard).expect("the hazard is in the list");
+    let hazard = Hazard::find(hazard).expect("the hazard is in the list");
     assert_eq!(
         run(hazard.play(subject)).expect_err("the model is broken"),
         expect

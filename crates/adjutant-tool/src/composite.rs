@@ -46,7 +46,7 @@ impl Toolbox for Composite {
             };
             sets.push(toolbox.resolve(who).await.map_err(named)?);
         }
-        Ok(self.kept.made(&sets, || Toolset::merge(&sets)))
+        Ok(self.kept.get_or_make(&sets, || Toolset::merge(&sets)))
     }
 }
 

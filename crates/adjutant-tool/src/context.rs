@@ -97,7 +97,7 @@ impl CallContext {
     {
         match self.backend.begin(key).await? {
             Noted::Done(value) => {
-                return serde_json::from_value(value).map_err(|error| diverged(key, error));
+                return serde_json::from_value(value).map_err(|error| divergence_error(key, error));
             }
             Noted::Unknown => {
                 let message = format!(
@@ -108,7 +108,7 @@ impl CallContext {
             Noted::Fresh => {}
         }
         let outcome = work().await?;
-        let value = serde_json::to_value(&outcome).map_err(|error| diverged(key, error))?;
+        let value = serde_json::to_value(&outcome).map_err(|error| divergence_error(key, error))?;
         self.backend.finish(key, value).await?;
         Ok(outcome)
     }
@@ -161,12 +161,14 @@ impl CallContext {
     ) -> Result<Value, ToolError> {
         match self.pause(key, Ask::question(prompt)).await? {
             Answer::Give { value } => Ok(value),
-            Answer::Decline { message } => Err(denied(message.as_deref(), "no answer was given")),
+            Answer::Decline { message } => {
+                Err(denial_error(message.as_deref(), "no answer was given"))
+            }
             Answer::Expired => Err(ToolError::new(
                 ToolErrorKind::TimedOut,
                 "nobody answered in time",
             )),
-            other => Err(misplaced(key, &other)),
+            other => Err(mismatch_error(key, &other)),
         }
     }
 
@@ -181,15 +183,16 @@ impl CallContext {
     ) -> Result<(), ToolError> {
         match self.pause(key, Ask::approval(prompt)).await? {
             Answer::Approve { args: None, .. } => Ok(()),
-            Answer::Deny { reason } => {
-                Err(denied(Some(&reason), "it was denied, without a reason"))
-            }
-            Answer::Approve { .. } => Err(denied(
+            Answer::Deny { reason } => Err(denial_error(
+                Some(&reason),
+                "it was denied, without a reason",
+            )),
+            Answer::Approve { .. } => Err(denial_error(
                 None,
                 "it was approved with other arguments, which cannot be taken here",
             )),
-            Answer::Expired => Err(denied(None, "nobody approved it in time")),
-            other => Err(misplaced(key, &other)),
+            Answer::Expired => Err(denial_error(None, "nobody approved it in time")),
+            other => Err(mismatch_error(key, &other)),
         }
     }
 }
@@ -204,7 +207,7 @@ impl CallContext {
     }
 }
 
-fn diverged(key: &str, error: serde_json::Error) -> ToolError {
+fn divergence_error(key: &str, error: serde_json::Error) -> ToolError {
     ToolError::new(
         ToolErrorKind::Diverged,
         format!("the noted value of step {key:?} does not fit"),
@@ -213,14 +216,14 @@ fn diverged(key: &str, error: serde_json::Error) -> ToolError {
 }
 
 /// Returns a denial with the person's text, or else with this text.
-fn denied(words: Option<&str>, otherwise: &str) -> ToolError {
+fn denial_error(words: Option<&str>, otherwise: &str) -> ToolError {
     let message = words
         .filter(|words| !words.trim().is_empty())
         .unwrap_or(otherwise);
     ToolError::new(ToolErrorKind::Denied, message)
 }
 
-fn misplaced(key: &str, answer: &Answer) -> ToolError {
+fn mismatch_error(key: &str, answer: &Answer) -> ToolError {
     let message = format!(
         "{} does not answer what was asked for {key:?}",
         answer.noun()

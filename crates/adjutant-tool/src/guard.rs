@@ -36,7 +36,7 @@ struct Guarded<G> {
 }
 
 /// The tool behind a guard.
-pub(crate) fn guarded(tool: &Bound, guard: &Arc<impl Guard>) -> Bound {
+pub(crate) fn guard_tool(tool: &Bound, guard: &Arc<impl Guard>) -> Bound {
     tool.with_body(Arc::new(Guarded {
         tool: tool.clone(),
         guard: Arc::clone(guard),
@@ -59,7 +59,7 @@ impl<G: Guard> ErasedTool for Guarded<G> {
 
     fn approval(&self, args: &Value) -> Option<Ask> {
         self.tool
-            .asked(args)
+            .approval_request(args)
             .or_else(|| self.guard.approval(self.tool.spec(), args))
     }
 

@@ -119,8 +119,8 @@ impl Reentry {
     }
 
     /// Returns the number of requests for a key, over all entries.
-    pub fn asked(&self, key: &str) -> usize {
-        lock(&self.log).asked(key)
+    pub fn request_count(&self, key: &str) -> usize {
+        lock(&self.log).request_count(key)
     }
 
     /// Returns how often the work of a step was started, over all entries.

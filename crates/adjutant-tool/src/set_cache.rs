@@ -21,12 +21,12 @@ struct Made {
 
 impl SetCache {
     /// Returns the set that these sets make together.
-    pub(crate) fn made(&self, from: &[Toolset], make: impl FnOnce() -> Toolset) -> Toolset {
-        self.picked(from, Vec::new(), make)
+    pub(crate) fn get_or_make(&self, from: &[Toolset], make: impl FnOnce() -> Toolset) -> Toolset {
+        self.get_or_filter(from, Vec::new(), make)
     }
 
     /// Returns the set that the marked tools of these sets make together.
-    pub(crate) fn picked(
+    pub(crate) fn get_or_filter(
         &self,
         from: &[Toolset],
         keep: Vec<bool>,

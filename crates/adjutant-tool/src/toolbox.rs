@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     Approval, Ask, Bound, ErasedTool, Guard, Identity, ToolError, ToolSpec, Toolset,
-    guard::guarded, set_cache::SetCache,
+    guard::guard_tool, set_cache::SetCache,
 };
 
 /// A source of tools, resolved once a turn.
@@ -160,7 +160,7 @@ pub trait Toolbox: Send + Sync {
     where
         Self: Sized,
     {
-        Adapted::each(self, move |tool| guarded(tool, &guard))
+        Adapted::each(self, move |tool| guard_tool(tool, &guard))
     }
 }
 
@@ -200,7 +200,7 @@ impl<T: Toolbox, F: Fn(&Toolset) -> Toolset + Send + Sync> Toolbox for Adapted<T
         let set = self.inner.resolve(who).await?;
         Ok(self
             .cache
-            .made(std::slice::from_ref(&set), || (self.change)(&set)))
+            .get_or_make(std::slice::from_ref(&set), || (self.change)(&set)))
     }
 }
 
@@ -218,7 +218,7 @@ impl<T: Toolbox, F: Fn(&Identity, &ToolSpec) -> bool + Send + Sync> Toolbox for 
             .collect();
         Ok(self
             .cache
-            .picked(std::slice::from_ref(&set), keep.clone(), || {
+            .get_or_filter(std::slice::from_ref(&set), keep.clone(), || {
                 set.keeping(&keep)
             }))
     }

@@ -96,7 +96,11 @@ impl Bound {
         when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static,
     ) -> Self {
         let before = self.clone();
-        let asks = move |args: &Value| before.asked(args).or_else(|| when(before.spec(), args));
+        let asks = move |args: &Value| {
+            before
+                .approval_request(args)
+                .or_else(|| when(before.spec(), args))
+        };
         let (spec, compiled) = (self.inner.spec.clone(), Arc::clone(&self.inner.compiled));
         let (body, asks) = (
             Arc::clone(&self.inner.body),
@@ -117,20 +121,21 @@ impl Bound {
     /// The tool's own question comes first, then the questions of its adapters, innermost first, then the one in its
     /// spec.
     pub fn approval(&self, args: &Value) -> Option<Ask> {
-        self.asked(args).or_else(|| match self.inner.spec.approval {
-            Approval::Never => None,
-            Approval::Always => {
-                let remarks = self
-                    .spec()
-                    .remarks()
-                    .map(|remarks| format!(" ({remarks})"))
-                    .unwrap_or_default();
-                Some(Ask::approval(format!(
-                    "Run {:?}{remarks} with these arguments?",
-                    self.spec().name().as_str()
-                )))
-            }
-        })
+        self.approval_request(args)
+            .or_else(|| match self.inner.spec.approval {
+                Approval::Never => None,
+                Approval::Always => {
+                    let remarks = self
+                        .spec()
+                        .remarks()
+                        .map(|remarks| format!(" ({remarks})"))
+                        .unwrap_or_default();
+                    Some(Ask::approval(format!(
+                        "Run {:?}{remarks} with these arguments?",
+                        self.spec().name().as_str()
+                    )))
+                }
+            })
     }
 
     /// Checks that a call with these arguments can succeed, before an approval is requested.
@@ -154,7 +159,7 @@ impl Bound {
         }
     }
 
-    pub(crate) fn asked(&self, args: &Value) -> Option<Ask> {
+    pub(crate) fn approval_request(&self, args: &Value) -> Option<Ask> {
         match &self.inner.asks {
             Some(asks) => asks(args),
             None => self.inner.body.approval(args),
@@ -215,7 +220,7 @@ impl Toolset {
     /// Creates a set of these tools, in order. If several have the same name, the first one stays, and a warning
     /// names the others.
     pub fn new(tools: impl IntoIterator<Item = Bound>) -> Self {
-        Self::of(tools, Vec::new(), None)
+        Self::from_parts(tools, Vec::new(), None)
     }
 
     /// The tools of several sets, in order; their warnings are kept.
@@ -231,7 +236,7 @@ impl Toolset {
         } else {
             Some(Self::merge(more))
         };
-        Self::of(tools, warnings, more)
+        Self::from_parts(tools, warnings, more)
     }
 
     /// Returns this set with additional unlisted tools: they are not sent to the model, and a call of one does not
@@ -244,7 +249,7 @@ impl Toolset {
             .chain(more.warnings())
             .cloned()
             .collect();
-        Self::of(self.iter().cloned(), warnings, Some(more.clone()))
+        Self::from_parts(self.iter().cloned(), warnings, Some(more.clone()))
     }
 
     /// True if a tool of that name is there and not listed.
@@ -286,7 +291,7 @@ impl Toolset {
             .zip(keep)
             .filter(|(_, keep)| **keep)
             .map(|(tool, _)| tool.clone());
-        Self::of(kept, self.warnings().to_vec(), self.inner.more.clone())
+        Self::from_parts(kept, self.warnings().to_vec(), self.inner.more.clone())
     }
 
     /// Each tool changed, in the same order.
@@ -296,14 +301,14 @@ impl Toolset {
             .more
             .as_ref()
             .map(|more| Self::new(more.iter().map(&change)));
-        Self::of(self.iter().map(change), self.warnings().to_vec(), more)
+        Self::from_parts(self.iter().map(change), self.warnings().to_vec(), more)
     }
 
     /// The same tools, with more warnings.
     #[must_use]
     pub fn warn(&self, more: impl IntoIterator<Item = Warning>) -> Self {
         let warnings = self.warnings().iter().cloned().chain(more).collect();
-        Self::of(self.iter().cloned(), warnings, self.inner.more.clone())
+        Self::from_parts(self.iter().cloned(), warnings, self.inner.more.clone())
     }
 
     /// True if both offer the same tools from the same allocation, and warn of the same.
@@ -359,7 +364,7 @@ impl Toolset {
         self.inner.bound.is_empty()
     }
 
-    fn of(
+    fn from_parts(
         tools: impl IntoIterator<Item = Bound>,
         mut warnings: Vec<Warning>,
         more: Option<Toolset>,

@@ -47,7 +47,7 @@ pub struct FileChange {
 
 impl FileChange {
     /// The change that a note describes: an event `app`, or its record. `None` for any other note.
-    pub fn of_note(kind: &str, data: &Value) -> Option<Self> {
+    pub fn from_note(kind: &str, data: &Value) -> Option<Self> {
         if kind == CHANGED {
             Self::deserialize(data).ok()
         } else {
@@ -209,7 +209,7 @@ pub(crate) fn present(root: &Root, path: &Path) -> Result<Option<Present>, ToolE
     file.take(MAX_FILE + 1)
         .read_to_end(&mut bytes)
         .map_err(failed)?;
-    let digest = Digest::of(&bytes);
+    let digest = Digest::compute(&bytes);
     Ok(Some(Present {
         on_disk: digest.clone(),
         digest,
@@ -226,7 +226,7 @@ pub(crate) fn current(files: &Files, path: &Path) -> Result<Option<Present>, Too
     };
     Ok(Some(match files.texts().read(path, &found.bytes)? {
         Some(text) => Present {
-            digest: Digest::of(text.as_bytes()),
+            digest: Digest::compute(text.as_bytes()),
             bytes: text.into_bytes(),
             ..found
         },
@@ -272,7 +272,7 @@ impl Change {
         FileChange {
             path: self.path.to_string_lossy().into_owned(),
             before: self.before.as_ref().map(|it| it.digest.clone()),
-            after: self.after.as_ref().map(|it| Digest::of(it)),
+            after: self.after.as_ref().map(|it| Digest::compute(it)),
             mode: self.before.as_ref().map(Present::mode),
             folders: u32::try_from(made).unwrap_or(u32::MAX),
         }
@@ -314,7 +314,7 @@ impl Change {
         {
             return Ok(true);
         }
-        let after = self.after.as_ref().map(|bytes| Digest::of(bytes));
+        let after = self.after.as_ref().map(|bytes| Digest::compute(bytes));
         let before = was.zip(
             self.before
                 .as_ref()

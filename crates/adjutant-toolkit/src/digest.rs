@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 pub(crate) struct Digest(String);
 
 impl Digest {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn compute(bytes: &[u8]) -> Self {
         let mut text = String::with_capacity(64);
         for byte in Sha256::digest(bytes) {
             // Writing to a string does not fail.

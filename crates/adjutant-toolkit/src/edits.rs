@@ -177,7 +177,7 @@ impl PlannedEdit {
             details: json!({ "files": files, "diff": diff }),
             ..CallResult::ok(text)
         };
-        let left = |change: &Change| change.after.as_ref().map(|bytes| Digest::of(bytes));
+        let left = |change: &Change| change.after.as_ref().map(|bytes| Digest::compute(bytes));
         seen::tell(
             &mut result,
             self.changes

@@ -173,7 +173,7 @@ fn look(dir: &Dir, name: &Path) -> io::Result<Option<Seen>> {
     {
         let mut bytes = Vec::new();
         file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
-        digest = Some(Digest::of(&bytes));
+        digest = Some(Digest::compute(&bytes));
     }
     Ok(Some(Seen {
         id: (data.dev(), data.ino()),

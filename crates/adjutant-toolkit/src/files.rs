@@ -111,7 +111,7 @@ impl Files {
     #[must_use]
     pub fn lent_by(self, texts: Arc<dyn TextFiles>) -> Self {
         Self {
-            texts: Texts::of(texts),
+            texts: Texts::new(texts),
             ..self
         }
     }

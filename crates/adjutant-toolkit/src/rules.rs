@@ -480,7 +480,7 @@ pub(crate) fn is_harmless(
 ) -> bool {
     let line = match (command, argv) {
         (Some(command), None) => Line::read(command),
-        (None, Some(argv)) => Line::of(argv.to_vec()),
+        (None, Some(argv)) => Line::from_argv(argv.to_vec()),
         _ => return false,
     };
     harmless::is_harmless(&line, cwd, root)

@@ -134,7 +134,7 @@ impl Sandbox {
                 let second = Self::landlock();
                 match second.refuses() {
                     None => second,
-                    Some(other) => Self::of(By::Refusing {
+                    Some(other) => Self::from_backend(By::Refusing {
                         why: format!("{why}; {other}").into(),
                     }),
                 }
@@ -145,7 +145,7 @@ impl Sandbox {
     /// Landlock and a filter of system calls, both of the kernel. Where it cannot hold a command, none runs.
     pub fn landlock() -> Self {
         #[cfg(target_os = "linux")]
-        return Self::of(match landlock::probe() {
+        return Self::from_backend(match landlock::probe() {
             Ok(abi) => By::Landlock { abi },
             Err(why) => By::Refusing { why },
         });
@@ -159,7 +159,7 @@ impl Sandbox {
     /// command runs.
     pub fn bwrap() -> Self {
         #[cfg(target_os = "linux")]
-        return Self::of(match bwrap::probe() {
+        return Self::from_backend(match bwrap::probe() {
             Ok(program) => By::Bwrap { program },
             Err(why) => By::Refusing { why },
         });
@@ -171,7 +171,7 @@ impl Sandbox {
 
     /// Nothing at all: commands have every right of this process. Only for a machine that is thrown away afterwards.
     pub fn danger_without_any() -> Self {
-        Self::of(By::Danger)
+        Self::from_backend(By::Danger)
     }
 
     /// Lets commands read this file, or everything below this folder, and execute it.
@@ -218,7 +218,7 @@ impl Sandbox {
     /// One in which no command runs, and why: for tests of what happens then.
     #[doc(hidden)]
     pub fn refusing(why: &str) -> Self {
-        Self::of(By::Refusing { why: why.into() })
+        Self::from_backend(By::Refusing { why: why.into() })
     }
 
     /// Returns why no command runs in it, if none does.
@@ -255,7 +255,7 @@ impl Sandbox {
 
     /// Returns its guarantees on this machine, and the missing ones.
     pub fn report(&self) -> Report {
-        Report::of(self)
+        Report::from_sandbox(self)
     }
 
     /// Returns a note about what the output of a command shows as refused.
@@ -292,7 +292,7 @@ impl Sandbox {
         Ok(how.unwrap_or(CommandEnd::Lost))
     }
 
-    fn of(by: By) -> Self {
+    fn from_backend(by: By) -> Self {
         Self {
             by,
             read: Vec::new(),

@@ -290,7 +290,7 @@ impl Undo {
         let name = digest.name().ok_or("the log names no digest")?;
         let kept = self.open(false).and_then(|dir| dir.read(name));
         let bytes = kept.map_err(|error| format!("the previous content is not saved: {error}"))?;
-        if Digest::of(&bytes) == *digest {
+        if Digest::compute(&bytes) == *digest {
             Ok(bytes)
         } else {
             Err("the saved content is damaged".to_owned())

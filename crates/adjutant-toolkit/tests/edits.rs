@@ -105,7 +105,7 @@ impl Desk {
         self.notes
             .told()
             .iter()
-            .filter_map(|(kind, data)| FileChange::of_note(kind, data))
+            .filter_map(|(kind, data)| FileChange::from_note(kind, data))
             .collect()
     }
 
@@ -695,7 +695,7 @@ fn undo_refuses_what_was_changed_since_and_deletes_nothing_else() {
         .expect("it is put back");
     assert!(!desk.root().join(" f ").exists() && desk.text("f") == "one\n");
     let made_up = json!({ "path": "../x", "before": "../../etc/passwd", "after": null });
-    let change = FileChange::of_note("file.changed", &made_up).expect("it is one");
+    let change = FileChange::from_note("file.changed", &made_up).expect("it is one");
     desk.undo
         .restore(&desk.files, &[change])
         .expect_err("a log that was made up leads nowhere");

@@ -37,7 +37,7 @@ impl FileJournal {
         match std::fs::read_to_string(&self.path) {
             Ok(text) => text.lines().map(read).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(file_error(error)),
         }
     }
 }
@@ -50,7 +50,7 @@ impl Journal for FileJournal {
             .create(true)
             .append(true)
             .open(&self.path)
-            .map_err(failed)?;
+            .map_err(file_error)?;
         Ok(Box::new(FileLog {
             file,
             head: Head {
@@ -85,9 +85,9 @@ impl Log for FileLog {
             lines.extend_from_slice(stamped.bytes()?);
             lines.push(b'\n');
         }
-        self.file.write_all(&lines).map_err(failed)?;
+        self.file.write_all(&lines).map_err(file_error)?;
         if flush == Flush::Now {
-            self.file.sync_data().map_err(failed)?;
+            self.file.sync_data().map_err(file_error)?;
         }
         self.head.seq.0 += batch.len() as u64;
         Ok(self.head)
@@ -101,6 +101,6 @@ fn read(line: &str) -> Result<Arc<Stamped>, JournalError> {
     })
 }
 
-fn failed(error: io::Error) -> JournalError {
+fn file_error(error: io::Error) -> JournalError {
     JournalError::new(JournalErrorKind::Io, "the file cannot be used").with_source(error)
 }

@@ -6,7 +6,9 @@ use adjutant_llm::{
     Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, Reply, Thinking,
     ToolName, Usage,
 };
-use adjutant_providers::wire::{Blocks, CallIdSeed, Decode, Finish, Flow, Frame, kept, refusal};
+use adjutant_providers::wire::{
+    Blocks, CallIdSeed, Decode, Finish, Flow, Frame, refusal, usage_to_extra,
+};
 use serde_json::value::RawValue;
 
 use crate::wire::{Line, SpokenCall};
@@ -148,7 +150,7 @@ impl Decode for Decoder {
         self.usage.input_uncached = line.prompt_eval_count.unwrap_or_default();
         self.usage.output = line.eval_count.unwrap_or_default();
         self.raw_usage = serde_json::from_str(frame.data)
-            .map(kept)
+            .map(usage_to_extra)
             .unwrap_or_default();
         out.push_back(Chunk::Usage {
             usage: self.usage,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use adjutant_llm::{Cache, Effort, Entry, ModelInfo, Request, Source, ToolChoice, Warning};
 use adjutant_providers::wire::{
     Effective, Encode, Few, Messages, Piece, ProjectedEntry, ProjectedReply, ReplyPart, Tail,
-    changed, effective, extra, member, shown, warn, wire_name, write,
+    effective, extra, member, project_entry, warn, warn_changed, wire_name, write,
 };
 use serde_json::{Map, Value, json};
 
@@ -118,7 +118,7 @@ impl Ollama {
                 },
                 _ => NO_OTHERS,
             };
-            changed(warnings, omitted);
+            warn_changed(warnings, omitted);
             say(omitted);
         }
         message
@@ -207,7 +207,7 @@ impl Encode for Ollama {
     }
 
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-        match shown(entry, &self.info, warnings) {
+        match project_entry(entry, &self.info, warnings) {
             ProjectedEntry::Nothing => {}
             ProjectedEntry::User(pieces) => tail.push(&self.user(&pieces, warnings)),
             ProjectedEntry::Turn(said) => self.turn(&said, tail, warnings),

@@ -193,7 +193,7 @@ fn subjects(server: SocketAddr) -> Vec<Subject> {
         provider,
         server,
     };
-    let chat = Provider::known()
+    let chat = Provider::all()
         .find(|provider| provider.variables().any(|it| it == "LLAMA_SERVER_BASE_URL"));
     let other = |wire: WireKind, path: &str| {
         Provider::new("local", format!("http://{server}{path}")).wire(wire)
@@ -356,7 +356,7 @@ async fn schema(subject: Subject) -> Verdict {
     });
     let mut why = Vec::new();
     for structured in [Structured::Native, Structured::Tool] {
-        let mut shape = Shape::<Value>::of(Format::new("city", schema.clone()))
+        let mut shape = Shape::<Value>::from_format(Format::new("city", schema.clone()))
             .map_err(|error| error.to_string())?;
         shape.repairs = 0;
         let model = subject.model(structured)?;

@@ -94,7 +94,7 @@ async fn staying<'a>(cases: &[&'a str]) -> Result<(ControlPlane, Vec<&'a str>), 
         }
     }
     kept.dedup();
-    Ok((ControlPlane::of(agents, 0).await?, kept))
+    Ok((ControlPlane::bind_agents(agents, 0).await?, kept))
 }
 
 async fn acp(case: &str, folder: &str) -> Result<(), Box<dyn Error>> {

@@ -184,7 +184,7 @@ impl People {
             } else {
                 Answer::deny("no")
             };
-            let request = ResumeRequest::new(vec![pause.answered(answer)]).session(session);
+            let request = ResumeRequest::new(vec![pause.with_answer(answer)]).session(session);
             let Some(client) = client(entry) else {
                 return false;
             };

@@ -94,9 +94,9 @@ async fn work(board: &Board, name: &str, task: &Task, agent: &Agent) -> Result<(
         None => RunResult::text(&agent.run(format!("Please do {}", task.title)).await?),
     };
     let finish = if answer == HOPELESS {
-        Finish::failed(answer)
+        Finish::failure(answer)
     } else {
-        Finish::completed(answer)
+        Finish::success(answer)
     };
     match board.finish(&task.id, name, finish).await {
         Ok(_) => Ok(()),

@@ -179,7 +179,7 @@ impl Drill<'_> {
                     });
                     let children: Vec<_> = children.map(|it| (&it.log, it.updated_ms)).collect();
                     let posts = journal
-                        .posted(&info.log, PostNo(0))
+                        .read_posts(&info.log, PostNo(0))
                         .await
                         .map_err(told)?
                         .len();

@@ -40,7 +40,7 @@ pub(super) async fn inspect(
 async fn fold(journal: &Arc<dyn Journal>, session: &str) -> Result<(Run, Heard, bool), String> {
     let mut run = Run::default();
     let (mut heard, mut has_made_room) = (Heard::new(), false);
-    let mut stored = journal.stored(&LogId::from(session), Seq(0));
+    let mut stored = journal.read_stored(&LogId::from(session), Seq(0));
     let mut link = Digest::GENESIS;
     while let Some(record) = stored.next().await {
         let record = record.map_err(|error| format!("the log cannot be read: {error}"))?;

@@ -53,7 +53,7 @@ pub async fn victim(
     let schema = json!({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]});
     let effects = Arc::new(append_to(&files.join("effects"))?);
     let agent = Agent::new(model)
-        .output(Output::<Value>::of(Format::new("answer", schema))?)
+        .output(Output::<Value>::from_format(Format::new("answer", schema))?)
         .journal(place.open().await?)
         .session(LogId::from(session))
         .limits(Limits {

@@ -223,7 +223,7 @@ impl<'a> Field<'a> {
         .into_iter()
         .flatten()
         {
-            let it = pause.answered(Answer::give(json!({ "code": code })));
+            let it = pause.with_answer(Answer::give(json!({ "code": code })));
             let post = Post::Answer {
                 pause: it.pause,
                 answer: it.answer,

@@ -28,9 +28,9 @@ fn given_up(heard: &Heard) -> Vec<String> {
 #[tokio::test]
 async fn fallback_asks_the_next_wire_when_one_fails() {
     let faults = [
-        Fault::overloaded(),
+        Fault::overload_error(),
         Fault::rate_limited(7),
-        Fault::unauthorized(),
+        Fault::auth_error(),
         Fault::not_found(),
     ];
     let faults = faults
@@ -74,7 +74,7 @@ async fn fallback_goes_down_the_chain_when_several_fail() {
     for at in 0..WIRES.len() {
         let [a, b, c] = [0, 1, 2].map(|step| WIRES[(at + step) % WIRES.len()]);
         let servers = [
-            server([(0, Fault::overloaded())]).await,
+            server([(0, Fault::overload_error())]).await,
             server([(0, Fault::Hangup)]).await,
             server([]).await,
         ];
@@ -94,8 +94,8 @@ async fn fallback_goes_down_the_chain_when_several_fail() {
 async fn fallback_gives_the_last_error_when_all_fail() {
     let cell = async |(first, second): (Wire, Wire)| {
         let broken = [
-            server([(0, Fault::overloaded())]).await,
-            server([(0, Fault::unauthorized())]).await,
+            server([(0, Fault::overload_error())]).await,
+            server([(0, Fault::auth_error())]).await,
         ];
         let model = Fallback::new(over(first, &broken[0])).or(over(second, &broken[1]));
         let heard = listen(&model, hello()).await;

@@ -149,7 +149,7 @@ async fn limiter_lets_the_next_pass_when_a_request_was_refused() {
             input_tokens: Some(60_000_000),
             ..PerMinute::default()
         });
-        let server = server(|it| it.fault(0, Fault::unauthorized())).await;
+        let server = server(|it| it.fault(0, Fault::auth_error())).await;
         let (first, second) = (
             agent(wire, &server, &limiter),
             agent(other(wire), &server, &limiter),

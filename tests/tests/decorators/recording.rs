@@ -76,7 +76,7 @@ async fn replay_plays_what_was_heard_when_the_server_is_gone() {
         drop(server);
         let played = outside.replay();
         same(&listen(&played, hello()).await, &heard, &what);
-        assert_eq!(played.left(), 0, "{what}");
+        assert_eq!(played.remaining(), 0, "{what}");
         // Recorded inside, each attempt is played, and what stood around it works again.
         let again = Retry {
             policy: at_once(),
@@ -129,7 +129,7 @@ async fn decorators_work_together_when_one_wire_fails_again_and_again() {
     for (first, second) in pairs() {
         let what = format!("{first} → {second}");
         let broken = [
-            (0, Fault::overloaded()),
+            (0, Fault::overload_error()),
             (1, Fault::CutAt(super::MIDDLE)),
             (2, Fault::Hangup),
         ];

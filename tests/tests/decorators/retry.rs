@@ -174,7 +174,7 @@ async fn retry_waits_as_asked_when_the_body_tells_how_long() {
 #[tokio::test]
 async fn retry_asks_again_when_nothing_was_said_yet() {
     for fault in [
-        Fault::overloaded(),
+        Fault::overload_error(),
         Fault::server_error(),
         Fault::Hangup,
         Fault::Html,
@@ -182,11 +182,7 @@ async fn retry_asks_again_when_nothing_was_said_yet() {
     ] {
         join_all(WIRES.map(|wire| check(wire, fault.clone(), Again(0)))).await;
     }
-    for fault in [
-        Fault::unauthorized(),
-        Fault::not_found(),
-        Fault::status(400),
-    ] {
+    for fault in [Fault::auth_error(), Fault::not_found(), Fault::status(400)] {
         join_all(WIRES.map(|wire| check(wire, fault.clone(), Never(None)))).await;
     }
 }
@@ -194,7 +190,7 @@ async fn retry_asks_again_when_nothing_was_said_yet() {
 #[tokio::test]
 async fn retry_gives_up_when_every_attempt_fails() {
     for wire in WIRES {
-        let server = server((0..3).map(|nth| (nth, Fault::overloaded()))).await;
+        let server = server((0..3).map(|nth| (nth, Fault::overload_error()))).await;
         let model = Retry {
             policy: at_once(),
             ..Retry::new(over(wire, &server))
@@ -269,7 +265,7 @@ async fn retry_shows_no_delta_twice_when_an_answer_breaks_midway() {
 async fn retry_takes_back_what_was_shown_when_it_may() {
     let cell = async |wire: Wire, fault: Fault| {
         let what = format!("{wire}, {fault:?}");
-        let server = server([(0, fault.clone()), (1, Fault::overloaded())]).await;
+        let server = server([(0, fault.clone()), (1, Fault::overload_error())]).await;
         let heard = listen(
             &Retry {
                 retract: true,

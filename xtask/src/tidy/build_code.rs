@@ -9,13 +9,13 @@ use crate::{Failure, cargo};
 const DOCUMENT: &str = "docs/dependencies.md";
 
 /// Compares the crates of the lock file, for every platform, with the document.
-pub(super) fn listed() -> Result<Vec<String>, Failure> {
+pub(super) fn check_list() -> Result<Vec<String>, Failure> {
     let failure = |error: &dyn std::fmt::Display| Failure::Step(format!("{DOCUMENT}: {error}"));
     let tree = cargo::output("metadata --format-version 1 --locked")?;
     let tree: Value = serde_json::from_str(&tree).map_err(|error| failure(&error))?;
     let document =
         fs::read_to_string(cargo::root().join(DOCUMENT)).map_err(|error| failure(&error))?;
-    Ok(compare(&running(&tree), &named(&document)))
+    Ok(compare(&running(&tree), &parse_crates(&document)))
 }
 
 /// The crates of others with a target that cargo runs, or loads into the compiler.
@@ -41,7 +41,7 @@ fn running(tree: &Value) -> BTreeSet<&str> {
 }
 
 /// The crates that stand between backticks in the first cell of a row.
-fn named(document: &str) -> BTreeSet<&str> {
+fn parse_crates(document: &str) -> BTreeSet<&str> {
     let cells = document
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
@@ -75,7 +75,7 @@ mod tests {
         let tree = serde_json::from_str(tree).expect("a tree");
         let document = "| crates | why |\n|---|---|\n| `script`, `old` | `macros` |\n";
         assert_eq!(
-            compare(&running(&tree), &named(document)),
+            compare(&running(&tree), &parse_crates(document)),
             [
                 "docs/dependencies.md:1: runs code when built, not listed: macros",
                 "docs/dependencies.md:1: listed, runs no code when built: old",

@@ -58,7 +58,7 @@ pub(super) fn table(packages: &[Package]) -> Vec<String> {
 }
 
 /// Published manifests have no cycle, including dev-dependencies with a version.
-pub(super) fn published(packages: &[Package]) -> Vec<String> {
+pub(super) fn publish_cycles(packages: &[Package]) -> Vec<String> {
     let cycle = metadata::publish_order(packages).err().unwrap_or_default();
     cycle
         .iter()
@@ -136,9 +136,9 @@ mod tests {
     fn published_reports_a_cycle_when_a_dev_dependency_has_a_version() {
         let tool = || package("adjutant-tool", "adjutant-llm", None, "^1");
         let llm = |req| package("adjutant-llm", "adjutant-tool", Some("dev"), req);
-        check(published, &[tool(), llm("*")], &[]);
+        check(publish_cycles, &[tool(), llm("*")], &[]);
         let [one, other] = ["tool", "llm"]
             .map(|name| format!("{name}/Cargo.toml:1: in or above a cycle once published"));
-        check(published, &[tool(), llm("^1")], &[&one, &other]);
+        check(publish_cycles, &[tool(), llm("^1")], &[&one, &other]);
     }
 }

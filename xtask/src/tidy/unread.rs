@@ -4,7 +4,7 @@ use super::Source;
 use crate::metadata::Package;
 
 /// One message for each file whose tests nothing runs.
-pub(super) fn found(packages: &[Package], sources: &[Source]) -> Vec<String> {
+pub(super) fn find_unread(packages: &[Package], sources: &[Source]) -> Vec<String> {
     let has_none = |package: &&Package| {
         let targets = package.about["targets"].as_array();
         targets.is_some_and(|all| {
@@ -15,11 +15,11 @@ pub(super) fn found(packages: &[Package], sources: &[Source]) -> Vec<String> {
     packages
         .iter()
         .filter(has_none)
-        .flat_map(|package| of(&package.name, sources))
+        .flat_map(|package| find_in_crate(&package.name, sources))
         .collect()
 }
 
-fn of(name: &str, sources: &[Source]) -> Vec<String> {
+fn find_in_crate(name: &str, sources: &[Source]) -> Vec<String> {
     let [inside, beside] = ["src", "tests"].map(|folder| format!("crates/{name}/{folder}/"));
     let reads = |it: &&Source| it.path.starts_with(&beside) && it.scanned.text.contains("\"../src");
     let reading: Vec<&Source> = sources.iter().filter(reads).collect();
@@ -70,7 +70,7 @@ mod tests {
             ..Package::default()
         };
         let expect = "crates/a/src/one.rs:2: the library has no target for tests, and no file of `tests/` reads these";
-        assert_eq!(found(&[package(false)], &sources), [expect]);
-        assert!(found(&[package(true)], &sources).is_empty());
+        assert_eq!(find_unread(&[package(false)], &sources), [expect]);
+        assert!(find_unread(&[package(true)], &sources).is_empty());
     }
 }

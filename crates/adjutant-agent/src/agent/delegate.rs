@@ -63,7 +63,7 @@ pub fn agent_tool(
             let agent = order
                 .max_turns
                 .map_or(agent.clone(), |turns| agent.cap_turns(turns));
-            let result = AgentFactory::of(&cx)?
+            let result = AgentFactory::from_context(&cx)?
                 .create(KEY, agent)
                 .await?
                 .run(order.task)

@@ -72,7 +72,7 @@ impl AgentFactory {
     ///
     /// # Errors
     /// `Failed` if the context does not belong to a call of a run.
-    pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
+    pub fn from_context(cx: &CallContext) -> Result<Self, ToolError> {
         let spawn = cx.get::<dyn Spawn>();
         let spawn = spawn
             .ok_or_else(|| ToolError::failed("agents are opened only within a call of a run"))?;
@@ -113,7 +113,7 @@ impl OpenedAgent {
     /// Like [`Child::run`].
     pub async fn run(&self, prompt: impl Into<Prompt> + Send) -> Result<RunResult, ToolError> {
         match self {
-            Self::Root(agent) => agent.run(prompt).await.map_err(told),
+            Self::Root(agent) => agent.run(prompt).await.map_err(to_tool_error),
             Self::Child(child) => child.run(prompt).await,
         }
     }
@@ -124,7 +124,9 @@ impl OpenedAgent {
     /// Like [`Child::stream`].
     pub fn stream(&self, prompt: impl Into<Prompt>) -> Result<MemberRun, ToolError> {
         match self {
-            Self::Root(agent) => Ok(MemberRun::Root(agent.run(prompt).stream().map_err(told)?)),
+            Self::Root(agent) => Ok(MemberRun::Root(
+                agent.run(prompt).stream().map_err(to_tool_error)?,
+            )),
             Self::Child(child) => Ok(MemberRun::Child(child.stream(prompt)?)),
         }
     }
@@ -137,7 +139,7 @@ impl MemberRun {
     /// Like [`Child::run`].
     pub async fn finish(self) -> Result<RunResult, ToolError> {
         match self {
-            Self::Root(running) => running.finish().await.map_err(told),
+            Self::Root(running) => running.finish().await.map_err(to_tool_error),
             Self::Child(run) => run.finish().await,
         }
     }
@@ -162,7 +164,7 @@ impl Stream for MemberRun {
     }
 }
 
-fn told(error: Error) -> ToolError {
+fn to_tool_error(error: Error) -> ToolError {
     let kind = match error.kind() {
         ErrorKind::Prompt => ToolErrorKind::InvalidArguments,
         _ => ToolErrorKind::Failed,

@@ -57,7 +57,7 @@ struct Idle {
 impl Agent {
     /// Runs the agent on a prompt; with [`Continue`](crate::Continue) on the existing conversation.
     pub fn run(&self, prompt: impl Into<Prompt>) -> RunBuilder {
-        let prompts = prompt.into().checked();
+        let prompts = prompt.into().into_entries();
         RunBuilder::new(
             self,
             prompts.map(|prompts| Begin::run(prompts, self.limits.clone())),
@@ -146,7 +146,7 @@ impl RunBuilder {
 
     /// Leaves the session queued when the run has ended, until its log is marked idle, so that its waiter is notified
     /// in spite of any crash. Set it again to resume the run.
-    pub fn awaited(self) -> Self {
+    pub fn keep_queued(self) -> Self {
         self.with(|idle| Arc::make_mut(&mut idle.setup).awaited = true)
     }
 

@@ -77,7 +77,7 @@ impl RunBuilder {
     pub fn output_schema(self, schema: impl Into<Arc<Value>>) -> OutputRun<Value> {
         OutputRun {
             run: self,
-            output: Output::of(Format::new(NAME, schema)),
+            output: Output::from_format(Format::new(NAME, schema)),
         }
     }
 }
@@ -126,7 +126,7 @@ impl<T: DeserializeOwned + 'static> IntoFuture for OutputRun<T> {
 
     fn into_future(self) -> Self::IntoFuture {
         let run = self.output.map(|output| self.run.wanting(output.goal()));
-        Box::pin(async move { typed(run?.await?) })
+        Box::pin(async move { decode_result(run?.await?) })
     }
 }
 
@@ -143,7 +143,7 @@ impl<T: DeserializeOwned> OutputStream<T> {
     /// # Errors
     /// As awaiting an [`OutputRun`].
     pub async fn finish(self) -> Result<TypedResult<T>, Error> {
-        typed(self.running.finish().await?)
+        decode_result(self.running.finish().await?)
     }
 }
 
@@ -184,7 +184,7 @@ impl<T> Stream for OutputStream<T> {
 }
 
 /// The value of a run that ended.
-fn typed<T: DeserializeOwned>(result: RunResult) -> Result<TypedResult<T>, Error> {
+fn decode_result<T: DeserializeOwned>(result: RunResult) -> Result<TypedResult<T>, Error> {
     match result.output_as() {
         Some(Ok(value)) => Ok(TypedResult { value, result }),
         Some(Err(_)) | None => Err(Error::Unanswered(Some(Arc::new(result)))),

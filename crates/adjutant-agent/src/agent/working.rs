@@ -117,7 +117,7 @@ impl WorkingAgent {
         let (listeners, journal) = (Arc::clone(&self.listeners), Arc::clone(&self.journal));
         let mut events = Subscription::new(listeners, journal, self.log.clone(), first);
         let question = self.steer(question)?;
-        let (mut is_placed, mut ended) = (false, pin!(self.at_work.inbox.ended()));
+        let (mut is_placed, mut ended) = (false, pin!(self.at_work.inbox.wait_for_end()));
         loop {
             let event = tokio::select! {
                 biased;

@@ -9,12 +9,15 @@ use adjutant_llm::{
 
 use super::{
     Budget, Reservation, ReservationRequest,
-    reservation::{bound, request_of},
+    reservation::{estimate_overhead, request_of},
 };
 
 /// Returns the budget that a helper's request needs. It is not a request of the run.
 pub(crate) fn need(model: &dyn Model, request: &Request) -> ReservationRequest {
-    let input = request.entries.tokens().saturating_add(bound(request));
+    let input = request
+        .entries
+        .tokens()
+        .saturating_add(estimate_overhead(request));
     let mut wanted = request_of(model.info(), request, input, false);
     wanted.fixed.requests = 0;
     wanted

@@ -44,7 +44,7 @@ pub(crate) fn request_of(
 
 /// Returns the maximum number of tokens of system prompt and tools: a reservation must not be too small, so frames of
 /// declarations count here, unlike in [`EffectContext::overhead`](crate::EffectContext::overhead).
-pub(crate) fn bound(request: &Request) -> u64 {
+pub(crate) fn estimate_overhead(request: &Request) -> u64 {
     let tool = |tool: &ToolDecl| {
         TOOL_FRAME + Estimate.count(&tool.description) + Estimate.count(&tool.schema.to_string())
     };
@@ -78,11 +78,11 @@ fn prices(info: &ModelInfo, input: u64) -> (NanoUsd, NanoUsd) {
         .map_or(100, |long| long.output_percent);
     (
         classes.map(whole).into_iter().max().unwrap_or_default(),
-        scaled(price, percent),
+        scale_output_price(price, percent),
     )
 }
 
-fn scaled(price: &Price, percent: u32) -> NanoUsd {
+fn scale_output_price(price: &Price, percent: u32) -> NanoUsd {
     let scaled = u128::from(price.output.0) * u128::from(percent) / 100;
     NanoUsd(u64::try_from(scaled).unwrap_or(u64::MAX))
 }

@@ -132,7 +132,7 @@ impl BudgetTree {
         self.nodes[id].end = end;
     }
 
-    pub(super) fn left(&self, id: NodeId) -> Caps {
+    pub(super) fn remaining(&self, id: NodeId) -> Caps {
         let millis = |end: Instant| end.saturating_duration_since(Instant::now()).as_millis();
         let of = |(above, (_, node)): (u16, (NodeId, &BudgetNode))| {
             let (caps, gone) = (node.caps, node.spent + node.held);
@@ -162,7 +162,7 @@ impl BudgetTree {
         self.nodes[id].spent
     }
 
-    pub(super) fn held(&self, id: NodeId) -> Spend {
+    pub(super) fn outstanding(&self, id: NodeId) -> Spend {
         self.nodes[id].held
     }
 
@@ -256,7 +256,7 @@ impl BudgetTree {
         self.path(id).any(|(_, node)| node.caps.cost.is_some())
     }
 
-    pub(super) fn exhausted(&self, id: NodeId) -> Option<Limit> {
+    pub(super) fn blocking_limit(&self, id: NodeId) -> Option<Limit> {
         self.path(id).find_map(|(_, node)| {
             let full = |(_, spent, cap): &(Limit, u64, u64)| spent >= cap;
             node.uses().find(full).map(|(limit, ..)| limit)

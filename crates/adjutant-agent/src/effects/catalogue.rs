@@ -95,13 +95,13 @@ impl Catalogue {
     }
 
     /// The tools of a turn: the same as before if nothing has changed.
-    fn shown(&self, shelf: Shelf) -> Toolset {
+    fn toolset_for(&self, shelf: Shelf) -> Toolset {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, shown)) = made.iter().find(|(known, _)| known.is_same(&shelf)) {
             return shown.clone();
         }
         let finder = Bound::new(finder(shelf.clone(), &self.names));
-        let listed = Toolset::new([finder].into_iter().chain(shelf.bound().cloned()));
+        let listed = Toolset::new([finder].into_iter().chain(shelf.available_tools().cloned()));
         let shown = listed.beside(&shelf.all.hiding(&shelf.loaded));
         made.insert(0, (shelf, shown.clone()));
         made.truncate(MAX_MADE);
@@ -157,14 +157,14 @@ impl Effect for Catalogue {
         };
         Ok(vec![
             Action::Remember(json!(memo)),
-            Action::Offer(self.shown(shelf)),
+            Action::Offer(self.toolset_for(shelf)),
         ])
     }
 }
 
 impl Shelf {
     /// The loaded tools that still exist.
-    fn bound(&self) -> impl Iterator<Item = &Bound> {
+    fn available_tools(&self) -> impl Iterator<Item = &Bound> {
         self.loaded
             .iter()
             .filter_map(|name| self.all.get(name.as_str()))
@@ -172,7 +172,7 @@ impl Shelf {
 
     /// Loads tools, as long as there is room for them.
     fn load(&mut self, names: &[ToolName]) -> Vec<Load> {
-        let mut taken = Toolset::new(self.bound().cloned()).tokens();
+        let mut taken = Toolset::new(self.available_tools().cloned()).tokens();
         let load = |name: &ToolName| {
             let Some(tool) = self.all.get(name.as_str()) else {
                 return Load::Missing;

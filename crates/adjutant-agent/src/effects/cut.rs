@@ -27,13 +27,13 @@ impl Cut {
     ///
     /// The newest entries may have `recent` tokens, by estimate, and the newest one stays always; pinned entries before
     /// them may keep `pinned` tokens.
-    pub fn of(items: &Transcript, recent: u64, pinned: u64) -> Option<Self> {
+    pub fn select(items: &Transcript, recent: u64, pinned: u64) -> Option<Self> {
         Self::before(items, newest(items, recent), pinned)
     }
 
     /// Selects everything before a place that can be removed; pinned entries there may keep this many tokens.
     pub fn before(items: &Transcript, end: usize, pinned: u64) -> Option<Self> {
-        let mut keep = kept(items, end, pinned);
+        let mut keep = entries_to_keep(items, end, pinned);
         let before = || (0..end).filter_map(|at| items.get(at));
         // An entry right before the newest ones need not be kept: nothing behind it is folded.
         let upto = before().rfind(|stored| !keep.contains(&stored.id))?.id;
@@ -123,7 +123,7 @@ fn newest(items: &Transcript, budget: u64) -> usize {
 }
 
 /// Returns the entries before a place that stay: the latest task of the model, and pinned entries, newest first.
-fn kept(items: &Transcript, end: usize, budget: u64) -> BTreeSet<EntryId> {
+fn entries_to_keep(items: &Transcript, end: usize, budget: u64) -> BTreeSet<EntryId> {
     let mut keep = BTreeSet::new();
     let newest = |wanted: fn(&Origin) -> bool| {
         let found = items

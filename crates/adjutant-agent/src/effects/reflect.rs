@@ -46,7 +46,7 @@ impl Effect for Reflection {
         if self.failures == 0 || !tail::may_speak(&cx) {
             return Ok(Vec::new());
         }
-        let failed = tail::unanswered(cx.history)
+        let failed = tail::turns_since_input(cx.history)
             .take(MAX_ROW)
             .take_while(|(_, turn)| has_failed(turn));
         let failed: Vec<EntryId> = failed.map(|(id, _)| id).collect();

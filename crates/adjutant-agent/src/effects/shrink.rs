@@ -72,7 +72,7 @@ impl ShrinkStep {
         let old: Vec<&Arc<Stored>> = old.collect();
         let (mut edits, mut gain, mut first) = (Vec::new(), 0, None);
         for stored in old.iter().rev() {
-            if let Some((edit, less)) = shortened(stored, self.kind, &shorten) {
+            if let Some((edit, less)) = shorten_turn(stored, self.kind, &shorten) {
                 edits.push(Action::Edit(edit));
                 gain += less;
                 first.get_or_insert(stored.id);
@@ -125,7 +125,7 @@ fn is_worth(gain: u64, share: f64, of: u64) -> bool {
 }
 
 /// The edit that shows a turn with shorter results, and how many tokens that saves.
-pub(super) fn shortened(
+pub(super) fn shorten_turn(
     stored: &Stored,
     kind: &str,
     shorten: impl Fn(&Call, &CallResult) -> Option<Vec<Content>>,

@@ -52,7 +52,7 @@ impl StallDetect {
             0.8
         };
         outcomes.len() == self.window
-            && repeated(&outcomes) as f64 >= similarity * self.window as f64
+            && count_repeats(&outcomes) as f64 >= similarity * self.window as f64
     }
 }
 
@@ -102,7 +102,7 @@ impl Effect for StallDetect {
 }
 
 /// Returns the number of these turns with one of the most common outcomes; an outcome that occurs only once is new.
-fn repeated(outcomes: &[u64]) -> usize {
+fn count_repeats(outcomes: &[u64]) -> usize {
     let mut counts: HashMap<u64, usize> = HashMap::new();
     outcomes
         .iter()

@@ -15,7 +15,7 @@ pub(super) fn turns(history: &Transcript) -> impl Iterator<Item = (EntryId, &Tur
 }
 
 /// Returns the turns with calls since the last message from outside the framework, newest first.
-pub(super) fn unanswered(history: &Transcript) -> impl Iterator<Item = (EntryId, &Turn)> {
+pub(super) fn turns_since_input(history: &Transcript) -> impl Iterator<Item = (EntryId, &Turn)> {
     until(history, |origin| !matches!(origin, Origin::Reminder { .. }))
 }
 

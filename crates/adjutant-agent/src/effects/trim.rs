@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     clip::clip,
-    shrink::{MIN_GAIN, ShrinkStep, Spared, TRIM, shortened, with_text},
+    shrink::{MIN_GAIN, ShrinkStep, Spared, TRIM, shorten_turn, with_text},
 };
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
@@ -49,18 +49,18 @@ impl Effect for TrimResults {
             min_gain: self.min_gain,
             spared,
         };
-        Ok(step.act(&cx, |_, result| trimmed(result, self.max_chars)))
+        Ok(step.act(&cx, |_, result| trim_result(result, self.max_chars)))
     }
 }
 
 /// The edit that shows a turn with this many characters of each long successful result, and how many tokens that saves;
 /// `None` if it saves nothing. `by` is the kind of effect that wants it: what another one shortened stays.
 pub fn shorten_results(stored: &Stored, by: &str, max_chars: usize) -> Option<(Edit, u64)> {
-    shortened(stored, by, |_, result| trimmed(result, max_chars))
+    shorten_turn(stored, by, |_, result| trim_result(result, max_chars))
 }
 
 /// The first characters of a result's text, and all other content; `None` if that is not less.
-fn trimmed(result: &CallResult, max_chars: usize) -> Option<Vec<Content>> {
+fn trim_result(result: &CallResult, max_chars: usize) -> Option<Vec<Content>> {
     let text = result.text();
     let head = clip(&text, max_chars);
     if head.len() == text.len() {

@@ -94,14 +94,14 @@ fn fold(items: &Transcript, budget: u64) -> Option<Edit> {
         return None;
     }
     // A long prompt is cut to its half at most: the newest turns are wanted too.
-    let kept = Cut::of(items, 0, 0).map_or(0, |cut| {
+    let kept = Cut::select(items, 0, 0).map_or(0, |cut| {
         let kept = cut
             .entries
             .iter()
             .filter(|stored| cut.keep.contains(&stored.id));
         kept.map(|stored| stored.tokens).sum()
     });
-    let cut = Cut::of(items, budget - kept.min(budget / 2), budget / PINNED_PART)?;
+    let cut = Cut::select(items, budget - kept.min(budget / 2), budget / PINNED_PART)?;
     let note = cut.note();
     (cut.gain(&note) > 0).then(|| cut.into_fold(note))
 }

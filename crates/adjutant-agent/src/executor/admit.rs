@@ -57,8 +57,8 @@ type InLine = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
 impl LocalExecutor {
     /// Decides about a call immediately, if it has no hook; returns its parsed arguments too.
-    pub(super) fn admitted(&self, run: &Run, id: CallId) -> Option<(Record, Option<Value>)> {
-        if let Some(record) = self.received(run, id) {
+    pub(super) fn try_admit(&self, run: &Run, id: CallId) -> Option<(Record, Option<Value>)> {
+        if let Some(record) = self.output_call_record(run, id) {
             return Some((record, None));
         }
         let (tools, admit) = (self.tools.as_ref()?, self.admission(run, id)?);
@@ -77,7 +77,7 @@ impl LocalExecutor {
 
     /// Returns the result of the call that is the requested output: no tool runs for it, and its turn is settled by
     /// the result.
-    fn received(&self, run: &Run, id: CallId) -> Option<Record> {
+    fn output_call_record(&self, run: &Run, id: CallId) -> Option<Record> {
         let goal = self.setup.goal.as_ref()?;
         let call = run.calls().call(id)?.call;
         if *call.name.0 != *goal.shape.format().name {
@@ -88,7 +88,7 @@ impl LocalExecutor {
             .read(run.reply()?)
             .is_some_and(|read| read.is_ok());
         let result = Arc::new(if fits {
-            texts::received()
+            texts::receipt_result()
         } else {
             texts::misfit()
         });
@@ -122,14 +122,14 @@ impl LocalExecutor {
 
     #[cold]
     pub(super) fn admit(&mut self, run: &Run, id: CallId) -> Option<Performed> {
-        if let Some(record) = self.received(run, id) {
+        if let Some(record) = self.output_call_record(run, id) {
             return Some(Performed::new(ActivityId::Admit(id), record));
         }
         let admit = self.admission(run, id)?;
         match &self.tools {
             Some(tools) if !admit.is_heard() => {
                 let decided = admit.decide(tools);
-                return Some(self.counter(run).count(performed(id, decided)));
+                return Some(self.counter(run).count(build_performed(id, decided)));
             }
             tools => {
                 let (tools, restore, line) =
@@ -155,7 +155,7 @@ fn in_line(line: &Arc<Mutex<()>>) -> InLine {
     }
 }
 
-fn performed(call: CallId, (admission, args): Decided) -> Performed {
+fn build_performed(call: CallId, (admission, args): Decided) -> Performed {
     let record = Record::Admitted { call, admission };
     Performed {
         args: args.map(|args| (call, args)),
@@ -175,12 +175,12 @@ fn refuse(result: CallResult) -> Decided {
 impl Admit {
     /// True if hooks are called: for the arguments of the model, and for arguments replaced by an answer.
     fn is_heard(&self) -> bool {
-        (self.answer.is_none() || self.edited().is_some())
+        (self.answer.is_none() || self.approval_args().is_some())
             && self.feed.setup.hooks.hears::<BeforeTool>()
     }
 
     /// The pause that was answered with other arguments, and these.
-    fn edited(&self) -> Option<(&Pause, &Arc<str>)> {
+    fn approval_args(&self) -> Option<(&Pause, &Arc<str>)> {
         match &self.answer {
             Some((
                 pause,
@@ -195,7 +195,10 @@ impl Admit {
     /// Refuses the call in this form. The source of replaced arguments receives the reason, and another question.
     fn turn_down(&self, tool: Option<&Bound>, result: CallResult) -> Decided {
         let is_late = |pause: &Pause| pause.is_late(self.feed.setup.world.now_ms());
-        match (self.edited().filter(|(pause, _)| !is_late(pause)), tool) {
+        match (
+            self.approval_args().filter(|(pause, _)| !is_late(pause)),
+            tool,
+        ) {
             (Some((pause, _)), Some(tool)) => {
                 let mut pause = pause.clone();
                 pause.refused.push(result.text().into());
@@ -236,7 +239,7 @@ impl Admit {
         let mut performed = if self.is_heard() {
             self.through_hooks(&tools).await
         } else {
-            performed(self.call.id, self.decide(&tools))
+            build_performed(self.call.id, self.decide(&tools))
         };
         performed.tools = resolved;
         performed
@@ -246,7 +249,7 @@ impl Admit {
         let id = self.call.id;
         let (tool, admitted) = match self.fit(tools) {
             Ok(fits) => fits,
-            Err(unfit) => return performed(id, self.turn_down(unfit.0, unfit.1)),
+            Err(unfit) => return build_performed(id, self.turn_down(unfit.0, unfit.1)),
         };
         let cx = self.feed.hook_context(self.place);
         let point = BeforeTool::new(
@@ -256,7 +259,10 @@ impl Admit {
         );
         match self.feed.pass(&cx, point).await {
             Verdict::Deny(reason) => {
-                let refused = performed(id, self.turn_down(Some(tool), texts::denied(&reason)));
+                let refused = build_performed(
+                    id,
+                    self.turn_down(Some(tool), texts::denial_result(&reason)),
+                );
                 let denied = Record::Denied {
                     point: BeforeTool::NAME.into(),
                     reason,
@@ -268,19 +274,23 @@ impl Admit {
                 }
             }
             Verdict::Pass(point) if point.args == admitted.value => {
-                performed(id, self.judge(tool, admitted))
+                build_performed(id, self.judge(tool, admitted))
             }
             Verdict::Pass(point) => match fits(tool, &point.args.to_string().into()) {
-                Ok(changed) => performed(id, self.judge(tool, changed)),
-                Err(result) => performed(id, self.turn_down(Some(tool), result)),
+                Ok(changed) => build_performed(id, self.judge(tool, changed)),
+                Err(result) => build_performed(id, self.turn_down(Some(tool), result)),
             },
         }
     }
 
     /// Decides without hooks.
     fn decide(&self, tools: &Toolset) -> Decided {
-        if let Some((pause, answer)) = self.answer.as_ref().filter(|_| self.edited().is_none()) {
-            return self.answered(tools, pause, answer);
+        if let Some((pause, answer)) = self
+            .answer
+            .as_ref()
+            .filter(|_| self.approval_args().is_none())
+        {
+            return self.apply_answer(tools, pause, answer);
         }
         match self.fit(tools) {
             Ok((tool, admitted)) => self.judge(tool, admitted),
@@ -293,7 +303,9 @@ impl Admit {
         let tool = self
             .find(tools)
             .map_err(|result| Box::new((None, result)))?;
-        let args = self.edited().map_or(&self.call.args, |(_, args)| args);
+        let args = self
+            .approval_args()
+            .map_or(&self.call.args, |(_, args)| args);
         fits(tool, args)
             .map(|admitted| (tool, admitted))
             .map_err(|result| Box::new((Some(tool), result)))
@@ -301,7 +313,7 @@ impl Admit {
 
     fn find<'a>(&self, tools: &'a Toolset) -> Result<&'a Bound, CallResult> {
         if self.stopped {
-            return Err(texts::stopped());
+            return Err(texts::cancellation_result());
         }
         let name = &self.call.name;
         let tool = tools.get(name.as_str());
@@ -312,7 +324,7 @@ impl Admit {
             return Err(texts::hidden(name));
         }
         tool.ok_or_else(|| match tools.is_unlisted(name.as_str()) {
-            true => texts::unlisted(name),
+            true => texts::not_loaded_result(name),
             false => texts::unknown(tools, name, &self.hidden),
         })
     }
@@ -335,7 +347,7 @@ impl Admit {
         match setup.policy.ask(tool, &admitted.value) {
             Ok(None) => self.allow(tool, admitted),
             // The requested approval was given with exactly these arguments.
-            Ok(Some(_)) if self.edited().is_some() => self.allow(tool, admitted),
+            Ok(Some(_)) if self.approval_args().is_some() => self.allow(tool, admitted),
             Ok(Some(_)) if self.unattended => refuse(texts::nobody()),
             Ok(Some(ask)) => match self.check(tool, &admitted.value) {
                 Ok(()) => self.ask(tool, admitted, ask),
@@ -364,7 +376,7 @@ impl Admit {
             args: admitted.text,
             ..self.call.clone()
         };
-        let pause = Pause::of_call(&setup.who, call, None, ask, setup.world.now_ms());
+        let pause = Pause::for_call(&setup.who, call, None, ask, setup.world.now_ms());
         (
             Admission::Ask {
                 pause: Arc::new(pause),
@@ -387,7 +399,7 @@ impl Admit {
     }
 
     /// The approval has arrived, and changes nothing: hooks are not called again.
-    fn answered(&self, tools: &Toolset, pause: &Pause, answer: &Answer) -> Decided {
+    fn apply_answer(&self, tools: &Toolset, pause: &Pause, answer: &Answer) -> Decided {
         let tool = match self.find(tools) {
             Ok(tool) => tool,
             Err(result) => return refuse(result),
@@ -412,18 +424,18 @@ impl Admit {
                     Err(error) => refuse(texts::unreadable(&error)),
                 }
             }
-            Answer::Return { result } => self.supplied(tool, result, asked),
-            other => refuse(texts::refused(pause.ask.kind, other)),
+            Answer::Return { result } => self.supply_result(tool, result, asked),
+            other => refuse(texts::refusal_result(pause.ask.kind, other)),
         }
     }
 
-    fn supplied(&self, tool: &Bound, result: &CallResult, asked: &Arc<str>) -> Decided {
+    fn supply_result(&self, tool: &Bound, result: &CallResult, asked: &Arc<str>) -> Decided {
         let max = tool
             .spec()
             .max_output
             .unwrap_or(self.feed.setup.calls.max_result_bytes);
         let args = (*asked != self.call.args).then(|| Arc::clone(asked));
-        let (result, shown) = bound::bounded(
+        let (result, shown) = bound::limit_result(
             CallResult {
                 args,
                 ..result.clone()

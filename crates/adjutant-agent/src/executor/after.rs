@@ -37,7 +37,9 @@ impl Ran<'_> {
             let point = ToolError::new(self.call.clone(), Arc::clone(self.args), result.clone());
             match self.reach(point).await {
                 Some(Verdict::Pass(point)) => result = point.result,
-                Some(Verdict::Deny(reason)) => records.push(self.denied(ToolError::NAME, reason)),
+                Some(Verdict::Deny(reason)) => {
+                    records.push(self.denial_record(ToolError::NAME, reason))
+                }
                 None => {}
             }
         }
@@ -55,7 +57,7 @@ impl Ran<'_> {
                         Status::Denied,
                         format!("the call ran, but its result is withheld: {reason}"),
                     );
-                    records.push(self.denied(AfterTool::NAME, reason));
+                    records.push(self.denial_record(AfterTool::NAME, reason));
                 }
                 None => {}
             }
@@ -78,7 +80,7 @@ impl Ran<'_> {
         }
     }
 
-    fn denied(&self, point: &str, reason: Arc<str>) -> Record {
+    fn denial_record(&self, point: &str, reason: Arc<str>) -> Record {
         Record::Denied {
             point: point.into(),
             reason,

@@ -187,7 +187,7 @@ impl Stage<'_> {
                 .get(name)
                 .filter(|section| message(&plan.view, section.at).is_some());
             let text = now.get(name);
-            let digest = || text.map(|text| Digest::of(text.as_bytes()));
+            let digest = || text.map(|text| Digest::compute(text.as_bytes()));
             let is_known = match before {
                 Some(section) => section.digest == digest(),
                 None => sent.get(name) == text,

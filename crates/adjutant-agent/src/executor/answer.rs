@@ -40,7 +40,7 @@ impl LocalExecutor {
     pub(super) fn answer(&mut self, run: &Run, at: u32) -> Option<Performed> {
         let pause = run.waiting().pause(at).cloned()?;
         if let Some(posts) = &mut self.posts {
-            posts.asked(at, &pause);
+            posts.mark_asked(at, &pause);
         }
         let is_own = pause.thread == self.setup.who.thread;
         let call = pause.call_id().filter(|_| is_own);
@@ -54,11 +54,11 @@ impl LocalExecutor {
             ends,
         };
         if asking.is_late() {
-            return Some(asking.answered(Answer::Expired));
+            return Some(asking.finish_with_answer(Answer::Expired));
         }
         let is_in_vain = asking.pause.refused.len() > MAX_REFUSED;
         if is_in_vain || (self.setup.responder.is_none() && !self.setup.hooks.hears::<Pausing>()) {
-            return Some(asking.unanswered(Records::new()));
+            return Some(asking.finish_unanswered(Records::new()));
         }
         let stop = self.stop.child();
         self.asking.push(PendingQuestion {
@@ -113,7 +113,7 @@ impl LocalExecutor {
             Some((asking, answer, it.shown))
         };
         let answers: Vec<_> = answers.iter().filter_map(answered).collect();
-        let (mut heard, mut news) = (Box::pin(heard(answers)), Vec::new());
+        let (mut heard, mut news) = (Box::pin(process_answers(answers)), Vec::new());
         std::future::poll_fn(|cx| match heard.as_mut().poll(cx) {
             Poll::Ready((said, answers)) => {
                 let resumed = Record::Resumed {
@@ -148,7 +148,11 @@ impl LocalExecutor {
 
 impl Asking {
     /// An answer that arrived from outside, while the run is running.
-    pub(super) fn told(feed: Arc<EventSink>, place: TurnPosition, pause: Arc<Pause>) -> Self {
+    pub(super) fn from_outside(
+        feed: Arc<EventSink>,
+        place: TurnPosition,
+        pause: Arc<Pause>,
+    ) -> Self {
         Self {
             feed,
             place,
@@ -163,7 +167,9 @@ impl Asking {
     }
 }
 
-async fn heard(answers: Vec<(Asking, Answer, Option<Digest>)>) -> (Records, Vec<Answered>) {
+async fn process_answers(
+    answers: Vec<(Asking, Answer, Option<Digest>)>,
+) -> (Records, Vec<Answered>) {
     let (mut records, mut heard) = (Records::new(), Vec::new());
     for (asking, answer, shown) in answers {
         let answer = asking.through_hooks(answer, &mut records).await;
@@ -204,7 +210,7 @@ impl Asking {
                 .await;
         }
         let Some(responder) = &setup.responder else {
-            return self.unanswered(Records::new());
+            return self.finish_unanswered(Records::new());
         };
         let left = self
             .pause
@@ -214,12 +220,12 @@ impl Asking {
         let answer = match left {
             Some(left) => match tokio::time::timeout(Duration::from_millis(left), asked).await {
                 Ok(answer) => answer,
-                Err(_) => return self.answered(Answer::Expired),
+                Err(_) => return self.finish_with_answer(Answer::Expired),
             },
             None => asked.await,
         };
         let Some(answer) = answer.filter(|answer| self.fits(answer)) else {
-            return self.unanswered(Records::new());
+            return self.finish_unanswered(Records::new());
         };
         let mut records = Records::new();
         match self.through_hooks(answer, &mut records).await {
@@ -233,7 +239,7 @@ impl Asking {
                     ..Performed::nothing(ActivityId::Answer(self.at))
                 }
             }
-            None => self.unanswered(records),
+            None => self.finish_unanswered(records),
         }
     }
 
@@ -300,7 +306,7 @@ impl Asking {
         self.pause.is_late(self.feed.setup.world.now_ms())
     }
 
-    fn answered(&self, answer: Answer) -> Performed {
+    fn finish_with_answer(&self, answer: Answer) -> Performed {
         Performed::new(
             ActivityId::Answer(self.at),
             Record::Answered {
@@ -310,7 +316,7 @@ impl Asking {
         )
     }
 
-    fn unanswered(&self, mut records: Records) -> Performed {
+    fn finish_unanswered(&self, mut records: Records) -> Performed {
         records.push(Record::Unanswered {
             pause: self.pause.id.clone(),
         });

@@ -125,13 +125,18 @@ impl LocalExecutor {
     /// Sends the request with the rest of a budget, or with tools that must be resolved first.
     #[cold]
     fn ask_with(&mut self, run: &Run, turn: TurnNo, request: Request, asker: Asker) {
-        let dressed = asker.dressed(request.clone()).ok();
+        let dressed = asker.apply_goal(request.clone()).ok();
         let (fund, restore) = (
             self.fund(run, dressed.as_ref().unwrap_or(&request)),
             self.restore(run),
         );
-        let restore =
-            restore.map(|restore| (restore, run.request().hidden().to_vec(), self.recorded(run)));
+        let restore = restore.map(|restore| {
+            (
+                restore,
+                run.request().hidden().to_vec(),
+                self.request_baseline(run),
+            )
+        });
         let stop = asker.stop.clone();
         let ask = move |request: Request| async move {
             match restore {
@@ -195,7 +200,7 @@ impl Asker {
     }
 
     /// Returns the request with the options and tools for the wanted answer, if there is one.
-    fn dressed(&self, request: Request) -> Result<Request, Error> {
+    fn apply_goal(&self, request: Request) -> Result<Request, Error> {
         match &self.feed.setup.goal {
             None => Ok(request),
             Some(goal) => goal.dress(request, &*self.model),
@@ -204,7 +209,7 @@ impl Asker {
 
     async fn ask(self, request: Request) -> Performed {
         let turn = self.place.turn;
-        let request = match self.dressed(request) {
+        let request = match self.apply_goal(request) {
             Ok(request) => request,
             Err(error) => {
                 let act = ActivityId::Ask(turn);
@@ -255,20 +260,20 @@ impl Asker {
         }
         match outcome {
             Ok(Some(Err(error))) if self.shrinks && asking.gives_way(&error) => {
-                asking.overflowed(&error)
+                asking.handle_overflow(&error)
             }
             Ok(Some(Err(error)))
                 if let Some(edits) = asking.replacements(&error, self.next_entry) =>
             {
-                asking.refused(&error, edits)
+                asking.handle_refusal(&error, edits)
             }
             Ok(Some(Ok(reply)))
                 if asking.feed.setup.hooks.hears::<AfterModel>() && !has_doubles(&reply) =>
             {
-                Box::pin(asking.revised(reply, began_ms, &self.stop)).await
+                Box::pin(asking.run_reply_hooks(reply, began_ms, &self.stop)).await
             }
             Ok(Some(Err(error))) if asking.feed.setup.hooks.hears::<ModelError>() => {
-                Box::pin(asking.mended(error, &self.stop)).await
+                Box::pin(asking.run_error_hooks(error, &self.stop)).await
             }
             Ok(outcome) => asking.end(outcome),
             Err(panic) => {
@@ -367,7 +372,7 @@ impl Asking {
                 let at = block as usize;
                 self.kinds
                     .resize(self.kinds.len().max(at + 1), Delta::Hidden);
-                self.kinds[at] = Delta::of(&kind);
+                self.kinds[at] = Delta::from_kind(&kind);
                 EventKind::BlockStarted { block, kind }
             }
             Chunk::Delta { block, text } => match self.kinds.get(block as usize) {
@@ -383,7 +388,7 @@ impl Asking {
                 cause,
                 usage,
             } => {
-                let cost = self.known_cost(&usage);
+                let cost = self.cost_if_reported(&usage);
                 self.records.push(Record::Retracted {
                     turn: self.turn,
                     attempt,
@@ -442,8 +447,8 @@ impl Asking {
         }
         let mut records = Records::from(std::mem::take(&mut self.records));
         if let Some(reply) = said.filter(|it| !has_doubles(it)) {
-            let cost = self.known_cost(&reply.usage);
-            let replied = Record::replied(self.turn, reply, cost);
+            let cost = self.cost_if_reported(&reply.usage);
+            let replied = Record::reply_received(self.turn, reply, cost);
             let at = records
                 .iter()
                 .position(|record| matches!(record, Record::Broke { .. }));
@@ -474,7 +479,7 @@ impl Asking {
 
     /// Some servers never report usage, and a cut stream may not have: missing usage does not mean that nothing was
     /// spent.
-    fn known_cost(&self, usage: &Usage) -> Option<NanoUsd> {
+    fn cost_if_reported(&self, usage: &Usage) -> Option<NanoUsd> {
         if usage.total() > 0 {
             self.cost(usage)
         } else {
@@ -500,7 +505,7 @@ impl Asking {
 }
 
 impl Delta {
-    fn of(kind: &BlockKind) -> Self {
+    fn from_kind(kind: &BlockKind) -> Self {
         match kind {
             BlockKind::Text => Delta::Text,
             BlockKind::Thinking => Delta::Thinking,

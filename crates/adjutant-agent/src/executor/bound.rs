@@ -10,7 +10,7 @@ const HARD_RESULT_BYTES: usize = 4 * 1024 * 1024;
 /// Returns the stored part of a result, and the part for the model if that is smaller.
 ///
 /// `max` is the limit for the model, in bytes of text; `more` creates the note about the rest.
-pub(super) fn bounded(
+pub(super) fn limit_result(
     result: CallResult,
     max: usize,
     more: impl FnOnce() -> String,
@@ -99,20 +99,20 @@ mod tests {
 
     #[test]
     fn result_is_kept_whole_when_the_model_is_shown_less() {
-        let (kept, shown) = bounded(CallResult::ok("abcd"), 3, || "; there is more".into());
+        let (kept, shown) = limit_result(CallResult::ok("abcd"), 3, || "; there is more".into());
         assert_eq!(kept.text(), "abcd");
         let shown = shown.expect("less is shown").text();
         assert_eq!(
             shown,
             "abc\n[output cut: the first 3 of 4 bytes are shown; there is more]"
         );
-        let (kept, _) = bounded(
+        let (kept, _) = limit_result(
             CallResult::ok("x".repeat(HARD_RESULT_BYTES + 1)),
             3,
             String::new,
         );
         let notice = "\n[output cut: the first 4194304 of 4194305 bytes are kept]";
         assert_eq!(kept.text().split_at(HARD_RESULT_BYTES).1, notice);
-        assert_eq!(bounded(CallResult::ok("abc"), 3, String::new).1, None);
+        assert_eq!(limit_result(CallResult::ok("abc"), 3, String::new).1, None);
     }
 }

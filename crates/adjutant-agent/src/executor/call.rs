@@ -179,7 +179,7 @@ impl CallJob {
             }
             Ok(Err(never)) => {
                 telemetry::record_result(&span, &never, contents);
-                return Performed::new(ActivityId::Call(id), self.returned(never));
+                return Performed::new(ActivityId::Call(id), self.result_record(never));
             }
         };
         let after = after::Ran {
@@ -195,21 +195,21 @@ impl CallJob {
             false => Box::pin(after.pass(result)).await,
         };
         telemetry::record_result(&span, &result, contents);
-        records.push(self.returned(result));
+        records.push(self.result_record(result));
         Performed {
             records,
             ..Performed::nothing(ActivityId::Call(id))
         }
     }
 
-    fn returned(&self, result: CallResult) -> Record {
+    fn result_record(&self, result: CallResult) -> Record {
         let result = CallResult {
             args: self.changed.then(|| Arc::clone(&self.text)),
             ..result
         };
         let max = self.tool.as_ref().and_then(|tool| tool.spec().max_output);
         let max = max.unwrap_or(self.door.scope.feed.setup.calls.max_result_bytes);
-        let (result, shown) = bound::bounded(result, max, || self.recall());
+        let (result, shown) = bound::limit_result(result, max, || self.recall());
         Record::Returned {
             call: self.call.id,
             result,

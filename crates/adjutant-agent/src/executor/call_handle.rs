@@ -84,24 +84,24 @@ impl CallHandle {
 
     /// Records something and waits until it is durable.
     async fn record(&self, record: Record) -> Result<(), ToolError> {
-        self.admitted().await?;
+        self.wait_for_admission().await?;
         let (done, durable) = oneshot::channel();
         self.scope.inbox.push(Input::Note {
             call: self.call.id,
             record: Box::new(record),
             done: Some(done),
         });
-        durable.await.map_err(|_| ended())
+        durable.await.map_err(|_| call_ended_error())
     }
 
     /// Waits until the call is admitted.
-    async fn admitted(&self) -> Result<(), ToolError> {
+    async fn wait_for_admission(&self) -> Result<(), ToolError> {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
             match *self.phase() {
                 Phase::Open => return Ok(()),
-                Phase::Ended => return Err(ended()),
+                Phase::Ended => return Err(call_ended_error()),
                 Phase::Early(_) => {}
             }
             changed.await;
@@ -191,7 +191,7 @@ impl CallHandle {
     }
 
     /// Waits for the result of a pause.
-    async fn told(
+    async fn wait_for_answer(
         &self,
         key: &str,
         pause: &Arc<Pause>,
@@ -200,7 +200,7 @@ impl CallHandle {
         let _standing = self.scope.standstill().stand();
         let told = tokio::select! {
             biased;
-            told = told => told.map_err(|_| ended())?,
+            told = told => told.map_err(|_| call_ended_error())?,
             () = self.stop.cancelled() => {
                 let message = "the call was stopped while it waited for an answer";
                 return Err(ToolError::new(ToolErrorKind::Cancelled, message));
@@ -208,11 +208,11 @@ impl CallHandle {
         };
         match told {
             Some(answer) => {
-                self.steps().answered(key, pause, &answer);
+                self.steps().record_answer(key, pause, &answer);
                 Ok(answer)
             }
             None if self.resumable => self.give_way().await,
-            None => Err(unattended(key, &pause.ask)),
+            None => Err(no_user_error(key, &pause.ask)),
         }
     }
 
@@ -303,7 +303,7 @@ impl CallBackend for CallHandle {
 
     async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
         if !self.attended {
-            return Err(unattended(key, &ask));
+            return Err(no_user_error(key, &ask));
         }
         self.in_order(key).await?;
         let known = {
@@ -312,14 +312,14 @@ impl CallBackend for CallHandle {
                 PauseState::Fresh => {
                     let who = &self.scope.feed.setup.who;
                     let now_ms = self.scope.feed.setup.world.now_ms();
-                    let pause = Arc::new(Pause::of_call(
+                    let pause = Arc::new(Pause::for_call(
                         who,
                         self.call.clone(),
                         Some(key),
                         ask,
                         now_ms,
                     ));
-                    steps.asked(key, &pause);
+                    steps.record_pause(key, &pause);
                     Err(pause)
                 }
                 known => Ok(known),
@@ -333,19 +333,19 @@ impl CallBackend for CallHandle {
                     pause: Arc::clone(&pause),
                 })
                 .await?;
-                self.told(key, &pause, told).await
+                self.wait_for_answer(key, &pause, told).await
             }
             Ok(PauseState::Answered(answer)) => Ok(answer),
             Ok(PauseState::Open { parked: true, .. }) if self.resumable => self.give_way().await,
             Ok(PauseState::Open {
                 parked: true,
                 pause,
-            }) => Err(unattended(key, &pause.ask)),
+            }) => Err(no_user_error(key, &pause.ask)),
             Ok(PauseState::Open { pause, .. }) => {
                 let told = self.waiters.wait(&pause.id);
-                self.told(key, &pause, told).await
+                self.wait_for_answer(key, &pause, told).await
             }
-            Ok(PauseState::Fresh) => Err(ended()),
+            Ok(PauseState::Fresh) => Err(call_ended_error()),
         }
     }
 
@@ -359,11 +359,11 @@ impl CallBackend for CallHandle {
     }
 }
 
-fn ended() -> ToolError {
+fn call_ended_error() -> ToolError {
     ToolError::new(ToolErrorKind::Cancelled, "the call has ended")
 }
 
-fn unattended(key: &str, ask: &Ask) -> ToolError {
+fn no_user_error(key: &str, ask: &Ask) -> ToolError {
     let message = format!("nobody can be asked here, for {key:?}: {}", ask.prompt);
     ToolError::new(ToolErrorKind::Unattended, message)
 }

@@ -57,7 +57,7 @@ pub(super) fn body(
     );
     let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
     let contained = contained.instrument(Span::current());
-    contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))
+    contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panic_result(&*panic))))
 }
 
 impl Contained<'_> {
@@ -93,7 +93,7 @@ impl Contained<'_> {
         self.door.stop.cancel();
         let diverged = ended.as_ref().and_then(|_| self.door.divergence());
         match (ended, diverged) {
-            (_, Some(error)) | (Some(Err(error)), None) => failed(&error),
+            (_, Some(error)) | (Some(Err(error)), None) => failure_result(&error),
             (Some(Ok(result)), None) => result,
             (None, None) => CallResult::new(
                 Status::Cancelled,
@@ -213,7 +213,7 @@ pub(super) fn failed(error: &ToolError) -> CallResult {
     CallResult::new(status, chain(error))
 }
 
-fn panicked(panic: &(dyn std::any::Any + Send)) -> CallResult {
+fn panic_result(panic: &(dyn std::any::Any + Send)) -> CallResult {
     CallResult::new(
         Status::Panicked,
         format!("the tool panicked: {}", panic_text(panic)),

@@ -25,7 +25,7 @@ impl LocalExecutor {
     }
 
     /// The last emitted record.
-    pub(crate) fn shown(&self) -> Seq {
+    pub(crate) fn last_emitted(&self) -> Seq {
         self.feed.newest()
     }
 
@@ -44,7 +44,7 @@ impl LocalExecutor {
     pub(crate) fn take_events(&mut self) -> Events {
         std::mem::replace(
             &mut *self.feed.events(),
-            Events::of(Arc::clone(&self.setup.who)),
+            Events::new(Arc::clone(&self.setup.who)),
         )
     }
 }

@@ -67,13 +67,13 @@ impl LocalExecutor {
         else {
             return;
         };
-        if let Some(configured) = self.configured(&records[at]) {
+        if let Some(configured) = self.config_record(&records[at]) {
             records.insert(at, configured);
         }
     }
 
     /// The fingerprint of the request of a turn that is prepared like this, if it is not what the log knows.
-    pub(super) fn configured(&mut self, prepared: &Record) -> Option<Record> {
+    pub(super) fn config_record(&mut self, prepared: &Record) -> Option<Record> {
         let Record::Prepared { hidden, stop, .. } = prepared else {
             return None;
         };
@@ -94,12 +94,12 @@ impl LocalExecutor {
             options: &next.options,
         };
         self.known
-            .changed(parts, &self.setup.prints)
+            .update_config(parts, &self.setup.prints)
             .map(|config| Record::Configured { config })
     }
 
     /// Returns the recorded parts that a request is held against, for a turn that an earlier drive prepared.
-    pub(super) fn recorded(&self, run: &Run) -> Recorded {
+    pub(super) fn request_baseline(&self, run: &Run) -> Recorded {
         Recorded {
             config: run.config().cloned(),
             model: Arc::clone(self.model_of(run)),
@@ -110,10 +110,10 @@ impl LocalExecutor {
 
 impl KnownRequests {
     /// The fingerprint, if the log knows another one or none.
-    fn changed(&mut self, parts: Parts<'_>, prints: &Prints) -> Option<Arc<Config>> {
+    fn update_config(&mut self, parts: Parts<'_>, prints: &Prints) -> Option<Arc<Config>> {
         let print = match &self.print {
             Some(print) if print.is_of(parts) => Arc::clone(print),
-            _ => prints.of(parts),
+            _ => prints.fingerprint(parts),
         };
         let config = Arc::clone(&print.config);
         self.print = Some(print);
@@ -150,7 +150,7 @@ impl Recorded {
             tools,
             options: &self.options,
         };
-        let config = Arc::clone(&feed.setup.prints.of(parts).config);
+        let config = Arc::clone(&feed.setup.prints.fingerprint(parts).config);
         let differences = match &self.config {
             Some(recorded) => recorded.differences(&config),
             // A log without fingerprints has nothing to compare with.

@@ -122,7 +122,7 @@ impl<'a> Asked<'a> {
     #[cold]
     pub(super) fn window(&self, info: &ModelInfo, counted: u64) -> Option<u64> {
         let entries = || self.items.iter().take(self.len);
-        let all = sent(entries()) + Estimate.count(self.system);
+        let all = estimate_entries(entries()) + Estimate.count(self.system);
         if !Estimate::is_undercounted(all, counted) {
             return None;
         }
@@ -130,7 +130,7 @@ impl<'a> Asked<'a> {
         let before = self.items.iter().take(self.len);
         let before = before.enumerate().filter(|(_, stored)| is_turn(stored));
         if let Some((last, _)) = before.last() {
-            let new = sent(self.items.iter_from(last).take(self.len - last));
+            let new = estimate_entries(self.items.iter_from(last).take(self.len - last));
             if (new / 4 * 3..=new / 2 * 3).contains(&counted) {
                 return None;
             }
@@ -325,11 +325,11 @@ impl TooLarge {
 }
 
 /// Returns the estimated size of what every provider is sent of these entries: texts, calls and results.
-fn sent<'a>(items: impl Iterator<Item = &'a Arc<Stored>>) -> u64 {
-    items.map(|stored| sent_of(&stored.entry)).sum()
+fn estimate_entries<'a>(items: impl Iterator<Item = &'a Arc<Stored>>) -> u64 {
+    items.map(|stored| estimate_entry(&stored.entry)).sum()
 }
 
-fn sent_of(entry: &Entry) -> u64 {
+fn estimate_entry(entry: &Entry) -> u64 {
     match entry {
         Entry::User(message) => message
             .content

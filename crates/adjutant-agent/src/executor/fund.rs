@@ -14,7 +14,7 @@ use crate::{
     budget::{
         Budget, Reservation, ReservationRequest,
         notice::{KEY, notice},
-        reservation::{bound, request_of},
+        reservation::{estimate_overhead, request_of},
     },
     effect::Action,
     setup::Setup,
@@ -46,7 +46,7 @@ impl LocalExecutor {
             budget,
             asked: wanted.most_output,
             wanted,
-            reached: run.request().reached().is_some(),
+            reached: run.request().limit_reached().is_some(),
             last,
         })
     }
@@ -56,7 +56,7 @@ impl LocalExecutor {
         request_of(
             model.info(),
             request,
-            run.context_tokens(bound(request)),
+            run.context_tokens(estimate_overhead(request)),
             run.request().is_last(),
         )
     }
@@ -82,7 +82,7 @@ impl LocalExecutor {
     pub(super) fn counter(&self, run: &Run) -> Counter {
         Counter {
             budget: self.budget().cloned(),
-            reached: run.request().reached().is_some(),
+            reached: run.request().limit_reached().is_some(),
         }
     }
 
@@ -95,7 +95,7 @@ impl LocalExecutor {
         Some((Action::reminder(KEY, text.into()), memo))
     }
 
-    pub(super) fn noticed(&self, run: &Run, performed: Performed) -> Performed {
+    pub(super) fn add_notice(&self, run: &Run, performed: Performed) -> Performed {
         notify(performed, self.notice(run))
     }
 }
@@ -139,7 +139,7 @@ impl Fund {
         let reservation = match reserved {
             Ok(reservation) => reservation,
             // The last turn has no room for output: the run ends.
-            Err(_) if self.last => return Performed::new(act, Record::settled(turn)),
+            Err(_) if self.last => return Performed::new(act, Record::turn_settled(turn)),
             Err(limit) => return Performed::new(act, Record::Exhausted { limit }),
         };
         if reservation.output() < self.asked || self.last {
@@ -191,7 +191,7 @@ impl Fund {
         }
         reservation.settle(actual);
         if !self.reached
-            && let Some(limit) = self.budget.exhausted()
+            && let Some(limit) = self.budget.blocking_limit()
         {
             records.push(Record::Exhausted { limit });
         }
@@ -243,7 +243,7 @@ pub(crate) fn cut_first(
         None => Budget::root(caps, Spend::default()),
         Some(above) => above.child(caps, Spend::default()),
     };
-    let input = sight.estimate(request.entries.tokens(), bound(request));
+    let input = sight.estimate(request.entries.tokens(), estimate_overhead(request));
     let wanted = request_of(info, request, input, false);
     if let Some(Ok(held)) = budget.reserve(wanted).now_or_never() {
         if held.output() < wanted.most_output {

@@ -8,7 +8,7 @@ use crate::partial_reply::lock;
 impl LocalExecutor {
     /// Returns the unrecorded part of the reply, if a save of the emitted records was requested.
     pub(super) fn acknowledge(&mut self) -> Option<Record> {
-        self.wishes.0 = self.inbox.asked_to_save();
+        self.wishes.0 = self.inbox.last_save_request();
         let is_asking = self
             .busy
             .iter()
@@ -25,7 +25,7 @@ impl LocalExecutor {
         let upto = self.wishes.0;
         self.save(self.setup.durability.at_end()).await?;
         self.wishes.1 = upto;
-        self.inbox.saved(upto);
+        self.inbox.complete_saves(upto);
         Ok(())
     }
 }

@@ -91,12 +91,17 @@ impl LocalExecutor {
                 chain(&error)
             ));
         }
-        let heeded = self.heed(&mut posts, cx, records);
+        let heeded = self.consume_inbox_items(&mut posts, cx, records);
         self.posts = Some(posts).filter(|posts| !posts.is_over());
         heeded
     }
 
-    fn heed(&mut self, posts: &mut Posts, cx: &mut Context<'_>, all: &mut Vec<Record>) -> bool {
+    fn consume_inbox_items(
+        &mut self,
+        posts: &mut Posts,
+        cx: &mut Context<'_>,
+        all: &mut Vec<Record>,
+    ) -> bool {
         // After a cancellation, posts no longer wait for running work.
         let cancelled = posts
             .waiting
@@ -120,9 +125,9 @@ impl LocalExecutor {
                     pause,
                     answer,
                     shown,
-                } => self.heed_answer(posts, (pause, answer, *shown), cancelled, cx),
+                } => self.consume_answer(posts, (pause, answer, *shown), cancelled, cx),
                 Post::Cancel => {
-                    self.inbox.wished(CancelBy::User);
+                    self.inbox.record_cancel(CancelBy::User);
                     Some(self.wish(CancelBy::User).into_iter().collect())
                 }
                 Post::To { thread, said } => self.pass_on(posts, no, (thread, said), cancelled, cx),
@@ -144,7 +149,7 @@ impl LocalExecutor {
     }
 
     /// The records of an answer; `None` as long as it must wait.
-    fn heed_answer(
+    fn consume_answer(
         &mut self,
         posts: &mut Posts,
         (id, answer, shown): (&PauseId, &Answer, Option<Digest>),
@@ -173,7 +178,7 @@ impl LocalExecutor {
             self.warn_of_post(format!("a posted answer is passed over: {why}"));
             return Some(Vec::new());
         }
-        let asking = Asking::told(Arc::clone(&self.feed), self.place, pause);
+        let asking = Asking::from_outside(Arc::clone(&self.feed), self.place, pause);
         let records = match &mut posts.deciding {
             Some(deciding) => match deciding.poll_unpin(cx) {
                 Poll::Ready(records) => records,
@@ -186,7 +191,7 @@ impl LocalExecutor {
             None if !asking.fits(answer) => return Some(Vec::new()),
             None if self.setup.hooks.hears::<PauseAnswered>() => {
                 posts.deciding = Some(Box::pin(through_hooks(asking, answer.clone())));
-                return self.heed_answer(posts, (id, answer, shown), cancelled, cx);
+                return self.consume_answer(posts, (id, answer, shown), cancelled, cx);
             }
             None => vec![Record::Answered {
                 pause: id.clone(),
@@ -334,7 +339,7 @@ impl Posts {
     }
 
     /// Records that the question of a pause was sent.
-    pub(super) fn asked(&mut self, at: u32, pause: &Pause) {
+    pub(super) fn mark_asked(&mut self, at: u32, pause: &Pause) {
         if let Some(open) = self.open.iter_mut().find(|open| open.pause.id == pause.id) {
             open.at = Some(at);
         }

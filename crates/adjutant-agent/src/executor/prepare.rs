@@ -52,7 +52,7 @@ pub(super) struct Preparing {
 
 impl LocalExecutor {
     /// Prepares a turn if it needs no calls.
-    pub(super) fn prepared(&mut self, run: &Run, turn: TurnNo) -> Option<Record> {
+    pub(super) fn try_prepare(&mut self, run: &Run, turn: TurnNo) -> Option<Record> {
         if !self.setup.is_plain() || !self.setup.toolboxes.is_empty() || self.is_tight(run) {
             return None;
         }
@@ -66,7 +66,11 @@ impl LocalExecutor {
         let tools = self.setup.tools.toolset().clone();
         self.feed.warn_all(self.place, &tools);
         self.tools = Some(tools);
-        Some(Record::prepared(turn, model.info().id.clone(), Vec::new()))
+        Some(Record::turn_prepared(
+            turn,
+            model.info().id.clone(),
+            Vec::new(),
+        ))
     }
 
     /// Stores the settings of the next turn's request; returns its model.
@@ -82,8 +86,8 @@ impl LocalExecutor {
     /// Prepares a turn.
     #[cold]
     pub(super) fn prepare(&mut self, run: &Run, turn: TurnNo) -> Option<Performed> {
-        if let Some(record) = self.prepared(run, turn) {
-            return Some(self.noticed(run, Performed::new(ActivityId::Prepare(turn), record)));
+        if let Some(record) = self.try_prepare(run, turn) {
+            return Some(self.add_notice(run, Performed::new(ActivityId::Prepare(turn), record)));
         }
         let model = match self.about_to_prepare(run) {
             Ok(model) => model,
@@ -121,11 +125,11 @@ impl LocalExecutor {
         let mut request = compose(
             &self.setup,
             Arc::default(),
-            run.request().shown(),
+            run.request().transcript(),
             self.setup.options_of(run),
             (turn, attempt),
         );
-        let prefix = run.prefix().map(|prefix| (prefix, run.added_tools()));
+        let prefix = run.prefix().map(|prefix| (prefix, run.extra_tools()));
         if !keep_prefix(&mut request, self.model_of(run).info(), prefix) {
             request.tools = self
                 .tools
@@ -174,7 +178,7 @@ impl LocalExecutor {
         compose(
             &self.setup,
             decls,
-            run.request().shown(),
+            run.request().transcript(),
             self.setup.options_of(run),
             (run.turn(), 0),
         )
@@ -304,7 +308,7 @@ impl Preparing {
                     .and_then(|()| plan.edit_once(point.once))
                     .map_err(named)
             }
-            Verdict::Deny(reason) => Err(denied::<BeforeModel>(act, reason).into()),
+            Verdict::Deny(reason) => Err(denial_records::<BeforeModel>(act, reason).into()),
         }
     }
 
@@ -331,7 +335,7 @@ impl Preparing {
 }
 
 /// The records of a point that a hook denied, in a way that fails the run.
-pub(super) fn denied<P: Point>(act: ActivityId, reason: Arc<str>) -> [Record; 2] {
+pub(super) fn denial_records<P: Point>(act: ActivityId, reason: Arc<str>) -> [Record; 2] {
     let point: Arc<str> = P::NAME.into();
     let failure = Failure::Denied {
         point: Arc::clone(&point),

@@ -142,7 +142,7 @@ impl LocalExecutor {
         if !self.setup.hooks.hears::<MessageQueued>() {
             return None;
         }
-        let points: Vec<_> = news.iter().filter_map(queued).collect();
+        let points: Vec<_> = news.iter().filter_map(as_message_queued).collect();
         let (feed, cx) = (Arc::clone(&self.feed), self.feed.hook_context(place));
         Some(async move {
             for point in points {
@@ -153,7 +153,7 @@ impl LocalExecutor {
     }
 
     /// The news of the queues, if anything waits in them.
-    pub(crate) fn queued(&self) -> Option<Vec<Record>> {
+    pub(crate) fn collect_queue_records(&self) -> Option<Vec<Record>> {
         let news = self.queue.queues.hear();
         (!news.is_empty() || self.queue.queues.is_filled()).then_some(news)
     }
@@ -378,7 +378,7 @@ fn lanes(ahead: NextStep) -> &'static [Lane] {
     }
 }
 
-fn queued(record: &Record) -> Option<MessageQueued> {
+fn as_message_queued(record: &Record) -> Option<MessageQueued> {
     match record {
         Record::Queued {
             item,
@@ -398,7 +398,7 @@ fn is_said(content: &Entry) -> bool {
 fn is_anything_said(run: &Run, news: &[Record], placed: &[Record]) -> bool {
     let mut queued: BTreeMap<u64, &Entry> = run
         .waiting()
-        .queued()
+        .pending_messages()
         .map(|(item, _, content)| (item, content))
         .collect();
     queued.extend(news.iter().filter_map(|record| match record {

@@ -62,7 +62,11 @@ impl LocalExecutor {
                 self.run_budget.budget = self.node(run, caps);
                 if let Some(budget) = &self.run_budget.budget {
                     // Before anything new starts: agents that were running continue.
-                    budget.keep_places(self.writer.threads().left_at_work(&self.setup.who.thread));
+                    budget.keep_places(
+                        self.writer
+                            .threads()
+                            .children_to_resume(&self.setup.who.thread),
+                    );
                 }
                 run.pauses().for_each(|pause| self.run_budget.lend(pause));
             }
@@ -170,7 +174,7 @@ impl RunBudget {
     /// Holds the budget of an agent in another session, until the waiting call has its result.
     fn lend(&mut self, pause: &Pause) {
         let (Some(budget), Some(link), Some(call)) =
-            (&self.budget, ChildLink::of(pause), pause.call_id())
+            (&self.budget, ChildLink::from_pause(pause), pause.call_id())
         else {
             return;
         };

@@ -37,7 +37,7 @@ impl LocalExecutor {
                     threads
                         .orphans(thread, *call)
                         .into_iter()
-                        .map(|orphan| ended(*call, orphan)),
+                        .map(|orphan| child_end_record(*call, orphan)),
                 );
             }
             records.push(record);
@@ -46,19 +46,22 @@ impl LocalExecutor {
 
     /// Ends the children of the run; their ends come before its own.
     #[cold]
-    pub(super) async fn kept_ends(&mut self) -> Vec<Record> {
+    pub(super) async fn end_children(&mut self) -> Vec<Record> {
         let (kept, inbox) = (Arc::clone(&self.background.kept), Arc::clone(&self.inbox));
         let mut ends = if kept.is_empty() {
             Vec::new()
         } else {
             Box::pin(close_kept(kept, inbox)).await
         };
-        let orphans = self.writer.threads().kept_orphans(&self.setup.who.thread);
+        let orphans = self
+            .writer
+            .threads()
+            .background_orphans(&self.setup.who.thread);
         let thread = &self.setup.who.thread;
         ends.extend(
             orphans
                 .into_iter()
-                .filter_map(|orphan| Some(ended(opener(&orphan.0, thread)?.0, orphan))),
+                .filter_map(|orphan| Some(child_end_record(opener(&orphan.0, thread)?.0, orphan))),
         );
         ends
     }
@@ -113,7 +116,7 @@ impl LocalExecutor {
 
     /// The middleware that continues the run's kept agents has started.
     #[cold]
-    pub(crate) fn begun(&self) {
+    pub(crate) fn release_kept_places(&self) {
         self.give_up_places(&KEPT);
     }
 
@@ -174,7 +177,7 @@ async fn close_kept(kept: Arc<RunScopes>, inbox: Arc<Inbox>) -> Vec<Record> {
     notes
 }
 
-fn ended(call: CallId, (thread, outcome, tally): (ThreadId, Outcome, Tally)) -> Record {
+fn child_end_record(call: CallId, (thread, outcome, tally): (ThreadId, Outcome, Tally)) -> Record {
     let Tally {
         usage,
         cost,

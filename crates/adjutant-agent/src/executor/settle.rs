@@ -27,13 +27,13 @@ struct Settling {
 
 impl LocalExecutor {
     /// Settles a turn if it needs no calls and places nothing.
-    pub(super) fn settled(&self, turn: TurnNo) -> Option<Record> {
+    pub(super) fn try_settle(&self, turn: TurnNo) -> Option<Record> {
         let hooks = &self.setup.hooks;
         let is_asked = self.setup.goal.is_some()
             || hooks.hears::<NextTurn>()
             || hooks.hears::<AfterTurn>()
             || self.queue.queues().is_used();
-        (!is_asked).then(|| Record::settled(turn))
+        (!is_asked).then(|| Record::turn_settled(turn))
     }
 
     #[cold]
@@ -52,7 +52,7 @@ impl LocalExecutor {
         );
         let ahead = |checked| run.waiting().ahead(false, checked);
         if closed.is_none() && judging.is_none() && !poller.is_asked() {
-            let mut performed = Performed::new(act, Record::settled(turn));
+            let mut performed = Performed::new(act, Record::turn_settled(turn));
             performed.records.extend(poller.poll_now(ahead(None)));
             return Some(performed);
         }
@@ -155,7 +155,7 @@ impl Settling {
         let next = NextTurn::new(reply, results, closed.view().clone(), RunChange::default());
         let mut change = match self.feed.pass(cx, next).await {
             Verdict::Pass(next) => next.change,
-            Verdict::Deny(reason) => return Err(self.denied::<NextTurn>(reason).into()),
+            Verdict::Deny(reason) => return Err(self.denial_records::<NextTurn>(reason).into()),
         };
         if let Err(error) = self.feed.setup.chosen(change.model.as_ref()) {
             return Err(vec![broke(ActivityId::Settle(self.turn), &error)]);
@@ -165,7 +165,7 @@ impl Settling {
         let after = AfterTurn::new(closed.reply, closed.results, view, closed.entries, false);
         match self.feed.pass(cx, after).await {
             Verdict::Pass(after) => Ok((after.stop, change)),
-            Verdict::Deny(reason) => Err(self.denied::<AfterTurn>(reason).into()),
+            Verdict::Deny(reason) => Err(self.denial_records::<AfterTurn>(reason).into()),
         }
     }
 
@@ -195,7 +195,7 @@ impl Settling {
         );
     }
 
-    fn denied<P: Point>(&self, reason: Arc<str>) -> [Record; 2] {
+    fn denial_records<P: Point>(&self, reason: Arc<str>) -> [Record; 2] {
         let (act, point) = (ActivityId::Settle(self.turn), Arc::from(P::NAME));
         let failure = Failure::Denied {
             point: Arc::clone(&point),

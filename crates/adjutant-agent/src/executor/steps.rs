@@ -79,7 +79,7 @@ impl Steps {
         match &self.known[at].state {
             KnownState::Done(value) => Ok(Noted::Done(value.clone())),
             KnownState::Begun => Ok(Noted::Unknown),
-            KnownState::Asked { .. } | KnownState::Answered { .. } => Err(self.changed(key)),
+            KnownState::Asked { .. } | KnownState::Answered { .. } => Err(self.mismatch_error(key)),
         }
     }
 
@@ -109,12 +109,12 @@ impl Steps {
             KnownState::Answered { pause, answer } if pause.ask == *ask => {
                 Ok(PauseState::Answered(answer.clone()))
             }
-            _ => Err(self.changed(key)),
+            _ => Err(self.mismatch_error(key)),
         }
     }
 
     /// A pause was not known; it is about to be recorded.
-    pub(super) fn asked(&mut self, key: &str, pause: &Arc<Pause>) {
+    pub(super) fn record_pause(&mut self, key: &str, pause: &Arc<Pause>) {
         self.push(
             key,
             KnownState::Asked {
@@ -124,7 +124,7 @@ impl Steps {
         );
     }
 
-    pub(super) fn answered(&mut self, key: &str, pause: &Arc<Pause>, answer: &Answer) {
+    pub(super) fn record_answer(&mut self, key: &str, pause: &Arc<Pause>, answer: &Answer) {
         self.set(
             key,
             KnownState::Answered {
@@ -190,7 +190,7 @@ impl Steps {
         }
     }
 
-    fn changed(&mut self, key: &str) -> ToolError {
+    fn mismatch_error(&mut self, key: &str) -> ToolError {
         self.diverge(format!("{key:?} was noted as something else"))
     }
 

@@ -33,7 +33,7 @@ impl Saves {
     }
 
     /// The last request.
-    pub(super) fn asked(&self) -> u64 {
+    pub(super) fn last_request(&self) -> u64 {
         self.asked.load(Ordering::Acquire)
     }
 
@@ -57,7 +57,7 @@ impl Saves {
     }
 
     /// Completes the requests up to this one.
-    pub(super) fn saved(&self, upto: u64) {
+    pub(super) fn complete(&self, upto: u64) {
         self.change(|state| state.saved = state.saved.max(upto));
     }
 

@@ -34,7 +34,7 @@ pub enum InstructionErrorKind {
 
 impl InstructionError {
     /// A source or a section failed; `message` names the operation and its subject.
-    pub fn failed(message: impl Into<Arc<str>>) -> Self {
+    pub fn failure(message: impl Into<Arc<str>>) -> Self {
         Self::new(InstructionErrorKind::Failed, message)
     }
 
@@ -49,7 +49,7 @@ impl InstructionError {
     }
 
     /// Makes an error of a failed attempt and its cause; kind and line are the cause's.
-    pub(crate) fn caused(
+    pub(crate) fn from_cause(
         message: impl Into<Arc<str>>,
         cause: Box<dyn error::Error + Send + Sync>,
     ) -> Self {
@@ -129,7 +129,7 @@ impl From<Box<dyn error::Error + Send + Sync>> for InstructionError {
             Ok(error) => *error,
             Err(error) => Self {
                 is_its_source: true,
-                ..Self::caused(error.to_string(), error)
+                ..Self::from_cause(error.to_string(), error)
             },
         }
     }

@@ -93,7 +93,7 @@ impl Template {
     ///
     /// Checked before anything is rendered; the error names all that are missing.
     #[must_use]
-    pub fn required<N: Into<Arc<str>>>(self, names: impl IntoIterator<Item = N>) -> Self {
+    pub fn with_required<N: Into<Arc<str>>>(self, names: impl IntoIterator<Item = N>) -> Self {
         Self {
             required: names.into_iter().map(Into::into).collect(),
             ..self
@@ -137,7 +137,7 @@ impl Template {
         let template = self
             .engine
             .get_template(NAME)
-            .map_err(|error| unrendered(&error))?;
+            .map_err(|error| render_error(&error))?;
         let mut text = Bounded::default();
         let rendered = template
             .render_captured_to(Shown::from(Serde(state)), &mut text)
@@ -148,10 +148,10 @@ impl Template {
             );
             return Err(InstructionError::new(InstructionErrorKind::Limit, message));
         }
-        rendered.map_err(|error| unrendered(&error))?;
+        rendered.map_err(|error| render_error(&error))?;
         let text = String::from_utf8(text.bytes);
         text.map(Into::into).map_err(|error| {
-            InstructionError::failed("the engine wrote no text").with_source(error)
+            InstructionError::failure("the engine wrote no text").with_source(error)
         })
     }
 
@@ -171,7 +171,7 @@ impl Template {
     }
 }
 
-fn unrendered(error: &minijinja::Error) -> InstructionError {
+fn render_error(error: &minijinja::Error) -> InstructionError {
     broken("the template could not be rendered", error)
 }
 

@@ -73,14 +73,14 @@ impl Attached {
     }
 
     /// Reads the log up to the current point of the run, and continues with its live events.
-    pub(crate) fn joined(
+    pub(crate) fn attach(
         past: PastEvents,
         run: &Stopper,
         listeners: Arc<Listeners>,
         journal: Arc<dyn Journal>,
     ) -> Self {
         let (log, who) = past.whose();
-        let (events, newest, said) = Subscription::joined(listeners, journal, log, who);
+        let (events, newest, said) = Subscription::subscribe(listeners, journal, log, who);
         let inbox = Arc::clone(&run.inbox);
         // An event has to be in the log to be read from there.
         inbox.ask_to_save();

@@ -123,14 +123,14 @@ impl PendingEvents {
         if self.events.len() >= SLOW {
             if added > 0 && self.join(event) {
                 self.bytes += added;
-                self.bound();
+                self.enforce_limit();
                 return;
             }
             self.forget(event);
         }
         self.bytes += added;
         self.events.push_back(event.clone());
-        self.bound();
+        self.enforce_limit();
     }
 
     /// Adds a delta to a waiting one of the same block, without other parts of its reply in between.
@@ -173,7 +173,7 @@ impl PendingEvents {
     }
 
     /// Stops keeping events if there are too many; from the last whole record on they are read from the log.
-    fn bound(&mut self) {
+    fn enforce_limit(&mut self) {
         if self.events.len() <= MAX_PENDING && self.bytes <= MAX_PENDING_BYTES {
             return;
         }

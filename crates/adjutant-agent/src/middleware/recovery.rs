@@ -22,12 +22,12 @@ impl Middleware for Recovery {
 
     async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {
         let drive = AssertUnwindSafe(next.run(cx)).catch_unwind().await;
-        drive.unwrap_or_else(|panic| Err(panicked(&*panic)))
+        drive.unwrap_or_else(|panic| Err(panic_failure(&*panic)))
     }
 }
 
 /// The failure of a drive with a panic in its middleware.
-pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
+pub(crate) fn panic_failure(panic: &(dyn std::any::Any + Send)) -> Failure {
     let message = format!(
         "what surrounds the run panicked: {}",
         adjutant_core::panic_text(panic)

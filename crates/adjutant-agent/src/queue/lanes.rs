@@ -273,7 +273,7 @@ impl Lanes {
     }
 
     pub(super) fn hand_over(&mut self, records: &[Record]) {
-        let ending: BTreeSet<u64> = records.iter().flat_map(ended).copied().collect();
+        let ending: BTreeSet<u64> = records.iter().flat_map(items_closed_by).copied().collect();
         for item in self
             .items_mut()
             .filter(|item| item.stage == MessageState::Held)
@@ -287,7 +287,7 @@ impl Lanes {
     }
 
     pub(super) fn confirm(&mut self, record: &Record) {
-        for number in ended(record) {
+        for number in items_closed_by(record) {
             self.withdrawn.remove(number);
             for lane in LANES {
                 self.lane_mut(lane).retain(|item| item.number() != *number);
@@ -375,7 +375,7 @@ impl QueuedMessage {
 }
 
 /// The messages that a record puts an end to.
-fn ended(record: &Record) -> &[u64] {
+fn items_closed_by(record: &Record) -> &[u64] {
     match record {
         Record::Placed { items, .. } => items,
         Record::Withdrawn { item } => std::slice::from_ref(item),

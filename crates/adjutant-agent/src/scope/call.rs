@@ -161,7 +161,7 @@ impl CallScope {
     }
 
     /// The scope of the children that a call opens, or has opened, and the run keeps.
-    fn of_run(&self, call: CallId, rested: Arc<Notify>) -> Arc<Self> {
+    fn new_run_scope(&self, call: CallId, rested: Arc<Notify>) -> Arc<Self> {
         let cancel = OnceLock::from(self.feed.stop.child());
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
@@ -320,7 +320,7 @@ impl CallScope {
     fn dismiss(&self) {
         let parked = mem::take(&mut self.state().parked);
         for (core, waits) in parked {
-            self.told_end(
+            self.record_child_end(
                 &core,
                 Outcome::Cancelled {
                     by: CancelBy::Parent,
@@ -340,12 +340,12 @@ impl CallScope {
             message,
         };
         let outcome = Outcome::Failed { failure };
-        self.told_end(core, outcome.clone());
-        let stopped = child::stopped(self, core, Err(outcome));
+        self.record_child_end(core, outcome.clone());
+        let stopped = child::notify_stopped(self, core, Err(outcome));
         let _ = tokio::time::timeout(self.feed.setup.calls.grace, stopped).await;
     }
 
-    fn told_end(&self, core: &ChildCore, outcome: Outcome) {
+    fn record_child_end(&self, core: &ChildCore, outcome: Outcome) {
         self.writer.threads().tell(core.thread());
         let tally = core.within().tally();
         self.tell(Record::ChildEnded {
@@ -534,7 +534,7 @@ impl CallScope {
         let thread = ThreadId::from(format!("{}/{kept}{}/{key}", parent.thread, self.call));
         let AgentConfig { setup, limits } = agent;
         let mut threads = self.writer.threads();
-        let known = threads.of(&thread);
+        let known = threads.entry(&thread);
         if known.is_held() {
             return Err(ToolError::failed(format!(
                 "the child {key:?} of this call is open already"
@@ -622,7 +622,7 @@ impl HasLine for CallScope {
             self.call,
             self.place,
         );
-        line.bound(self.budget.clone(), self.limits.deadline_ms)
+        line.with_limits(self.budget.clone(), self.limits.deadline_ms)
     }
 }
 
@@ -652,7 +652,7 @@ impl Spawn for CallScope {
             None => {
                 let kept = self
                     .kept
-                    .keep(|rested| self.of_run(self.call, rested))
+                    .keep(|rested| self.new_run_scope(self.call, rested))
                     .ok_or_else(too_late)?;
                 self.state().kept.get_or_insert(kept).clone()
             }
@@ -685,7 +685,7 @@ impl Spawn for CallScope {
         };
         let scope = self
             .kept
-            .keep(|rested| self.of_run(call, rested))
+            .keep(|rested| self.new_run_scope(call, rested))
             .ok_or_else(too_late)?;
         scope.state().prompted.insert(key.into(), heard);
         scope.open_now(key, agent, None)

@@ -28,7 +28,7 @@ use crate::{
 use task::ChildTask;
 
 pub(crate) use task::child_failed;
-pub(super) use task::{ChildEnd, stopped};
+pub(super) use task::{ChildEnd, notify_stopped};
 
 /// An agent under a call; see [`Spawn`](crate::Spawn).
 ///
@@ -111,7 +111,7 @@ impl Child {
         let invalid = |error: adjutant_core::Error| {
             ToolError::new(ToolErrorKind::InvalidArguments, error.to_string())
         };
-        let prompts = prompt.into().said().map_err(invalid)?;
+        let prompts = prompt.into().into_nonempty_entries().map_err(invalid)?;
         let core = &self.core;
         let runtime = Handle::try_current().map_err(|error| {
             ToolError::failed("agents under a call need a tokio runtime").with_source(error)

@@ -54,7 +54,7 @@ impl RunLine {
     ///
     /// # Errors
     /// `Failed` if the context does not belong to a call of a run.
-    pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
+    pub fn from_context(cx: &CallContext) -> Result<Self, ToolError> {
         let scope = cx.get::<dyn HasLine>();
         scope
             .map(|scope| scope.line())
@@ -80,7 +80,7 @@ impl RunLine {
     }
 
     /// The same line, of a run that is bound by these.
-    pub(super) fn bound(self, budget: Option<Budget>, deadline_ms: Option<u64>) -> Self {
+    pub(super) fn with_limits(self, budget: Option<Budget>, deadline_ms: Option<u64>) -> Self {
         Self {
             budget,
             deadline_ms,
@@ -92,7 +92,7 @@ impl RunLine {
     /// counts as used.
     ///
     /// `wall_ms` is the time that is left, by budgets or by the run's deadline.
-    pub fn left(&self) -> Caps {
+    pub fn remaining(&self) -> Caps {
         let now_ms = self.feed.setup.world.now_ms();
         let until = Caps {
             wall_ms: self.deadline_ms.map(|at| at.saturating_sub(now_ms)),
@@ -100,7 +100,7 @@ impl RunLine {
         };
         self.budget
             .as_ref()
-            .map_or(until, |budget| budget.left().within(until))
+            .map_or(until, |budget| budget.remaining().within(until))
     }
 
     /// Lends everything that is left, in equal parts, to a number of agents in their own sessions, one level below
@@ -109,7 +109,7 @@ impl RunLine {
     /// # Errors
     /// `Denied` if nothing is left of some limit.
     pub fn lend(&self, shares: u32) -> Result<Loan, ToolError> {
-        let left = self.left();
+        let left = self.remaining();
         let over = [
             (left.tokens == Some(0), Limit::Tokens),
             (left.cost == Some(NanoUsd(0)), Limit::Money),
@@ -160,7 +160,7 @@ impl RunLine {
     }
 
     /// The thread of an agent that the call [keeps](crate::Spawn::keep) under this key.
-    pub fn kept_thread(&self, key: &str) -> ThreadId {
+    pub fn thread_for_key(&self, key: &str) -> ThreadId {
         ThreadId::from(format!("{}/{KEPT}{}/{key}", self.who().thread, self.call))
     }
 

@@ -124,7 +124,7 @@ impl SessionWriter {
         if let Some(found) = found {
             // The notes about it here may contain nothing of its conversation.
             let mut threads = self.threads();
-            let known = threads.of(thread);
+            let known = threads.entry(thread);
             if !known.is_whole() {
                 let told = known.told.max(found.told);
                 *known = KnownThread { told, ..found };
@@ -202,7 +202,7 @@ impl Threads {
     }
 
     /// Returns the known facts of a thread; an empty entry if it is new.
-    pub(crate) fn of(&mut self, thread: &ThreadId) -> &mut KnownThread {
+    pub(crate) fn entry(&mut self, thread: &ThreadId) -> &mut KnownThread {
         self.known.entry(thread.clone()).or_default()
     }
 
@@ -226,7 +226,7 @@ impl Threads {
     }
 
     /// Returns the sub-agents, at any depth, that were running when the log was left, and were not continued yet.
-    pub(crate) fn left_at_work(&self, thread: &ThreadId) -> Vec<ThreadId> {
+    pub(crate) fn children_to_resume(&self, thread: &ThreadId) -> Vec<ThreadId> {
         let prefix = format!("{thread}/");
         let under = self
             .known
@@ -254,7 +254,7 @@ impl Threads {
     }
 
     /// Returns the children of a run without a reported end.
-    pub(crate) fn kept_orphans(&self, thread: &ThreadId) -> Vec<(ThreadId, Outcome, Tally)> {
+    pub(crate) fn background_orphans(&self, thread: &ThreadId) -> Vec<(ThreadId, Outcome, Tally)> {
         // After the prefix follow the call that opened them, then the key.
         self.untold(&format!("{thread}/{KEPT}"), 2)
     }
@@ -285,7 +285,7 @@ impl Threads {
 
     /// The end of a child was reported, whatever follows.
     pub(crate) fn tell(&mut self, thread: &ThreadId) {
-        self.of(thread).told = usize::MAX;
+        self.entry(thread).told = usize::MAX;
     }
 
     /// The call has its result: its threads, and the threads under them, are no longer needed.
@@ -331,7 +331,7 @@ pub(crate) struct RecordedThread {
 impl Threads {
     /// Returns the facts from the log only; `None` if a thread was running here, whose facts the log describes
     /// differently.
-    pub(crate) fn told(&self) -> Option<Vec<RecordedThread>> {
+    pub(crate) fn to_recorded(&self) -> Option<Vec<RecordedThread>> {
         let of = |(thread, known): (&ThreadId, &KnownThread)| {
             let KnownThread {
                 who,
@@ -361,7 +361,7 @@ impl Threads {
     }
 
     /// The same threads again.
-    pub(crate) fn of_told(told: Vec<RecordedThread>) -> Self {
+    pub(crate) fn from_recorded(told: Vec<RecordedThread>) -> Self {
         let of = |it: RecordedThread| {
             let RecordedThread {
                 thread,

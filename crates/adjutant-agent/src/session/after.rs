@@ -34,9 +34,9 @@ impl DriveSetup<'_> {
         let outcome_before = outcome.clone();
         let records = match self.pass(AfterAgent::new(outcome.clone(), reply)).await {
             Some(Verdict::Pass(point)) => {
-                let changed = changed(&outcome, point);
+                let changed = outcome_after_hook(&outcome, point);
                 changed
-                    .map(|outcome| overruled(run, &outcome_before, outcome, by))
+                    .map(|outcome| overrule_record(run, &outcome_before, outcome, by))
                     .into_iter()
                     .collect()
             }
@@ -52,7 +52,7 @@ impl DriveSetup<'_> {
                 };
                 vec![
                     denied,
-                    overruled(run, &outcome_before, Outcome::Failed { failure }, by),
+                    overrule_record(run, &outcome_before, Outcome::Failed { failure }, by),
                 ]
             }
             None => Vec::new(),
@@ -64,7 +64,12 @@ impl DriveSetup<'_> {
 
 /// The record of another outcome. An answer that was rejected or replaced is replaced in later requests too; a model
 /// that saw a rejected answer would build on it.
-pub(super) fn overruled(run: RunNo, before: &Outcome, outcome: Outcome, by: Arc<str>) -> Record {
+pub(super) fn overrule_record(
+    run: RunNo,
+    before: &Outcome,
+    outcome: Outcome,
+    by: Arc<str>,
+) -> Record {
     let rejected = |by: &str, reason: &str| format!("The answer was withheld by {by:?}: {reason}");
     let instead = match (before, &outcome) {
         (Outcome::Finished { reply: before, .. }, Outcome::Finished { reply, .. })
@@ -103,7 +108,7 @@ fn answering(reply: &Reply, text: String) -> Reply {
 }
 
 /// Returns the outcome after a hook, if the hook changed it: another outcome, or another answer in it.
-fn changed(before: &Outcome, point: AfterAgent) -> Option<Outcome> {
+fn outcome_after_hook(before: &Outcome, point: AfterAgent) -> Option<Outcome> {
     let outcome = match (point.outcome, point.reply) {
         (Outcome::Paused { .. }, _) => return None,
         (outcome, reply) if outcome.is_same(before) => match (outcome, reply) {

@@ -25,7 +25,7 @@ impl DriveSetup<'_> {
         if self.setup.hooks.hears::<BeforeRun>() {
             // Observed only: the returned value of a hook is ignored.
             let passed = self.pass(BeforeRun::new(Arc::clone(&prompts))).await;
-            passed.ok_or_else(|| self.given_up())?;
+            passed.ok_or_else(|| self.cancellation())?;
         }
         let (prompts, answer) = match &self.start.begin {
             Begin::Run { .. } => {
@@ -78,7 +78,7 @@ impl DriveSetup<'_> {
                 point: P::NAME,
                 reason,
             }),
-            None => Err(self.given_up()),
+            None => Err(self.cancellation()),
         }
     }
 
@@ -95,7 +95,7 @@ impl DriveSetup<'_> {
                     system: Arc::clone(system),
                     ..Setup::clone(&self.setup)
                 });
-                self.start.session.seen().instruct(&self.setup.system);
+                self.start.session.view().instruct(&self.setup.system);
                 return Ok(());
             }
             (Begin::Run { terms, .. }, _) => (terms, false),
@@ -121,12 +121,12 @@ impl DriveSetup<'_> {
         let (setup, patience) = (Arc::clone(&self.setup), self.patience());
         let instructed = tokio::select! {
             biased;
-            instructed = setup.instructed(self.run) => instructed,
-            () = patience => return Err(self.given_up()),
+            instructed = setup.with_system_prompt(self.run) => instructed,
+            () = patience => return Err(self.cancellation()),
         };
         self.setup = instructed.map_err(Never::Failed)?;
         self.keep_system();
-        self.start.session.seen().instruct(&self.setup.system);
+        self.start.session.view().instruct(&self.setup.system);
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl DriveSetup<'_> {
         }
     }
 
-    fn given_up(&self) -> Never {
+    fn cancellation(&self) -> Never {
         Never::Cancelled(self.wish().unwrap_or(CancelBy::Shutdown))
     }
 
@@ -188,8 +188,8 @@ impl DriveSetup<'_> {
         vec![
             began,
             Record::Opened { turn, last: None },
-            Record::prepared(turn, model, Vec::new()),
-            Record::replied(turn, reply, None),
+            Record::turn_prepared(turn, model, Vec::new()),
+            Record::reply_received(turn, reply, None),
         ]
     }
 

@@ -37,8 +37,8 @@ impl LocalExecutor {
         let journal: Arc<dyn Journal> = Arc::new(Lent);
         let names = (LogId("".into()), setup.who.thread.clone());
         let writer =
-            SessionWriter::new(log, names, &journal, Threads::default(), Session::of_child);
-        Self::observed(
+            SessionWriter::new(log, names, &journal, Threads::default(), Session::new_child);
+        Self::with_mailbox(
             Arc::new(setup),
             writer,
             Arc::new(Mailbox::closed()),
@@ -49,7 +49,7 @@ impl LocalExecutor {
 
 impl Session {
     /// The session of an agent under another one, with the fold of its thread.
-    pub(super) fn of_child(log: LogId, run: Run) -> Arc<dyn ChildSession> {
+    pub(super) fn new_child(log: LogId, run: Run) -> Arc<dyn ChildSession> {
         let session = Self::new(log, Arc::new(Lent));
         session.show(run.history());
         if run.seq() > Seq(0) {
@@ -130,7 +130,7 @@ impl ChildDrive for Claimed {
         let Some(core) = self.core().filter(|core| core.run.seq() == Seq(0)) else {
             return Ok(());
         };
-        let mut executor = LocalExecutor::observed(
+        let mut executor = LocalExecutor::with_mailbox(
             Arc::clone(setup),
             writer,
             Arc::new(Mailbox::closed()),
@@ -176,15 +176,15 @@ impl ChildDrive for Claimed {
 #[async_trait]
 impl Journal for Lent {
     async fn own(&self, log: &LogId, _: &Owner) -> Result<Box<dyn Log>, JournalError> {
-        Err(given_up(log))
+        Err(log_fenced_error(log))
     }
 
     fn read(&self, log: &LogId, _: Seq) -> RecordStream {
-        Box::pin(stream::iter([Err(given_up(log))]))
+        Box::pin(stream::iter([Err(log_fenced_error(log))]))
     }
 }
 
-fn given_up(log: &LogId) -> JournalError {
+fn log_fenced_error(log: &LogId) -> JournalError {
     let message = format!("the agent that owns log {:?} has given it up", log.0);
     JournalError::new(JournalErrorKind::Fenced, message)
 }

@@ -22,7 +22,7 @@ use crate::{
     hooks::{HookContext, Point, Verdict},
     inbox::Inbox,
     mailbox::Mailbox,
-    middleware::{MiddlewareState, panicked},
+    middleware::{MiddlewareState, panic_failure},
     output::Goal,
     scope::SessionWriter,
     setup::Setup,
@@ -130,7 +130,7 @@ impl<'s> DriveSetup<'s> {
         if !matches!(self.start.begin, Begin::Run { .. })
             && (wish.is_some() || self.setup.goal.is_some())
         {
-            let (goal, warning) = Goal::resumed(self.setup.goal.as_ref(), wish.as_deref());
+            let (goal, warning) = Goal::resume(self.setup.goal.as_ref(), wish.as_deref());
             self.setup = Arc::new(Setup {
                 goal,
                 ..Setup::clone(&self.setup)
@@ -180,11 +180,11 @@ impl<'s> DriveSetup<'s> {
     }
 
     /// The drive without middleware; a panic of it is a failure all the same.
-    pub(super) async fn contained(&mut self) -> Option<Judged> {
+    pub(super) async fn perform_catch_unwind(&mut self) -> Option<Judged> {
         let driven = AssertUnwindSafe(self.perform()).catch_unwind().await;
         let panic = driven.err()?;
         let outcome = Some(Outcome::Failed {
-            failure: panicked(&*panic),
+            failure: panic_failure(&*panic),
         });
         Some(Judged {
             outcome,
@@ -221,7 +221,7 @@ impl<'s> DriveSetup<'s> {
                     (resumes || !self.setup.middleware.is_empty()) && !records.iter().any(ends);
                 self.commit(records).await?;
                 if goes_on {
-                    Box::pin(self.begun(resumes)).await;
+                    Box::pin(self.start_middleware(resumes)).await;
                 }
                 self.drive().await
             }
@@ -230,7 +230,7 @@ impl<'s> DriveSetup<'s> {
     }
 
     /// Lets the middleware continue the remains of an earlier drive.
-    async fn begun(&mut self, resumes: bool) {
+    async fn start_middleware(&mut self, resumes: bool) {
         let (setup, patience) = (Arc::clone(&self.setup), self.patience());
         let Some(executor) = &mut self.executor else {
             return;
@@ -238,12 +238,12 @@ impl<'s> DriveSetup<'s> {
         executor.look_back(&self.core.run);
         executor.begin_budget(&self.core.run);
         if setup.middleware.is_empty() {
-            return executor.begun();
+            return executor.release_kept_places();
         }
         let start = executor.drive_start(&self.core.run, (resumes, self.is_reopened));
         let all = async {
             for middleware in &*setup.middleware {
-                middleware.begun(&start).await;
+                middleware.on_start(&start).await;
             }
         };
         tokio::select! {
@@ -251,7 +251,7 @@ impl<'s> DriveSetup<'s> {
             () = all => {}
             () = patience => tracing::warn!("the task that continues agents did not end when the run was stopped"),
         }
-        executor.begun();
+        executor.release_kept_places();
     }
 
     /// Returns the first records of the drive, with the queued messages, or with the answers after their hooks.
@@ -279,7 +279,7 @@ impl<'s> DriveSetup<'s> {
             }
             (Begin::Run { .. }, Some(began)) => {
                 let begins = matches!(began, Record::Began { .. });
-                let mut opening = match begins.then(|| executor.queued()).flatten() {
+                let mut opening = match begins.then(|| executor.collect_queue_records()).flatten() {
                     None => LocalExecutor::opening_now(&self.core.run, began),
                     // Boxed, so that a run without waiting messages stays small.
                     Some(news) => Box::pin(executor.opening(&self.core.run, began, news)).await,
@@ -326,9 +326,9 @@ impl<'s> DriveSetup<'s> {
     fn open_executor(&mut self) -> Result<LocalExecutor, Error> {
         let log = self.log.take().ok_or(Error::Stuck)?;
         let (mailbox, inbox) = (Arc::clone(self.mailbox), Arc::clone(self.inbox));
-        let seen = Arc::clone(self.start.session.seen());
+        let seen = Arc::clone(self.start.session.view());
         let mut executor =
-            LocalExecutor::watched(Arc::clone(&self.setup), log, mailbox, inbox, seen);
+            LocalExecutor::with_view(Arc::clone(&self.setup), log, mailbox, inbox, seen);
         executor.go_on(self.core.events.take(), &self.core.run);
         executor.listen(Arc::clone(self.start.session.queues()));
         if let Some(cancel) = &self.start.cancel {
@@ -389,7 +389,7 @@ impl<'s> DriveSetup<'s> {
 
     /// Completes when the grace period after a cancellation is over.
     pub(super) fn patience(&self) -> impl Future<Output = ()> + Send + use<> {
-        let wished = self.wished();
+        let wished = self.wait_for_cancel();
         let grace = self.setup.calls.grace;
         async move {
             wished.await;
@@ -398,8 +398,8 @@ impl<'s> DriveSetup<'s> {
     }
 
     /// Completes when the run is cancelled.
-    pub(super) fn wished(&self) -> impl Future<Output = ()> + Send + use<> {
-        wished(self.inbox.stop(), self.start.cancel.clone())
+    pub(super) fn wait_for_cancel(&self) -> impl Future<Output = ()> + Send + use<> {
+        await_cancel(self.inbox.stop(), self.start.cancel.clone())
     }
 
     /// Returns the source of the cancellation, if there was one.
@@ -414,7 +414,7 @@ impl<'s> DriveSetup<'s> {
 }
 
 /// Completes when the run is cancelled, and cancels `stop`.
-async fn wished(stop: Cancel, outer: Option<Cancel>) {
+async fn await_cancel(stop: Cancel, outer: Option<Cancel>) {
     match outer {
         None => stop.cancelled().await,
         Some(outer) => tokio::select! {

@@ -15,20 +15,20 @@ use futures_util::FutureExt;
 
 use super::{
     Core, Start,
-    after::overruled,
+    after::overrule_record,
     drive_setup::{DriveSetup, Judged, Never},
 };
 use crate::{
     begin::Begin,
     inbox::Stopper,
     mailbox::Mailbox,
-    middleware::{DriveContext, Judge, MiddlewareState, NextDrive, panicked},
+    middleware::{DriveContext, Judge, MiddlewareState, NextDrive, panic_failure},
     scope::SessionWriter,
 };
 
 impl DriveSetup<'_> {
     /// The drive within its middleware.
-    pub(super) async fn surrounded(&mut self) -> Option<Judged> {
+    pub(super) async fn run_middleware(&mut self) -> Option<Judged> {
         let setup = Arc::clone(&self.setup);
         let prompts: Arc<[Entry]> = match &self.start.begin {
             Begin::Run { prompts, .. } => prompts.as_slice().into(),
@@ -77,7 +77,7 @@ impl DriveSetup<'_> {
             Some(Ok(Ok(result))) => Some(result.outcome),
             Some(Ok(Err(failure))) => Some(Outcome::Failed { failure }),
             Some(Err(panic)) => Some(Outcome::Failed {
-                failure: panicked(&*panic),
+                failure: panic_failure(&*panic),
             }),
             None => None,
         };
@@ -90,7 +90,7 @@ impl DriveSetup<'_> {
     /// Completes when a middleware runs too long after a cancellation; the inner drive is not limited.
     fn impatience(&self) -> impl Future<Output = ()> + Send + use<> {
         let inside = Arc::clone(&self.inside);
-        let mut wished = Box::pin(self.wished());
+        let mut wished = Box::pin(self.wait_for_cancel());
         let (grace, mut heard, mut alarm) = (self.setup.calls.grace, false, None);
         std::future::poll_fn(move |cx| {
             heard = heard || wished.as_mut().poll(cx).is_ready();
@@ -139,7 +139,7 @@ impl DriveSetup<'_> {
         if ended.is_same(&outcome) {
             return Ok(());
         }
-        let record = overruled(self.run, ended, outcome, judged.by);
+        let record = overrule_record(self.run, ended, outcome, judged.by);
         self.commit(vec![record]).await
     }
 
@@ -151,7 +151,7 @@ impl DriveSetup<'_> {
         // Emitted records are saved, unless their write was dropped too, or hangs: then only the log contains the
         // truth.
         let _ = tokio::time::timeout(self.setup.calls.grace, executor.save_all()).await;
-        let shown = executor.shown();
+        let shown = executor.last_emitted();
         drop(executor);
         let hands = (self.mailbox, self.inbox);
         self.executor = Some(
@@ -210,11 +210,11 @@ impl DriveSetup<'_> {
             .run
             .result(&self.setup.who)
             .filter(|_| self.error.is_none() && self.has_begun());
-        known.unwrap_or_else(|| self.lost())
+        known.unwrap_or_else(|| self.log_failure_result())
     }
 
     /// Returns the known result of a run whose log failed.
-    fn lost(&self) -> RunResult {
+    fn log_failure_result(&self) -> RunResult {
         let who = &self.setup.who;
         let message = self.error.as_ref().map_or_else(
             || "the run has no result".into(),
@@ -261,7 +261,7 @@ impl DriveSetup<'_> {
         self.core.log = match &mut self.executor {
             Some(executor) => {
                 self.core.events = Some(executor.take_events());
-                let writer = executor.saved_writer().await?;
+                let writer = executor.flush_writer().await?;
                 self.executor = None;
                 if self.start.setup.within.is_none() {
                     // Posts belong to the log: only the owner's thread records which were consumed.
@@ -286,7 +286,7 @@ impl DriveSetup<'_> {
 impl Core {
     /// Reports the pauses of the run to the journal; if that fails, the run is checked again.
     pub(super) async fn park(&self, start: &Start, writer: &SessionWriter) {
-        let waits = self.run.waiting().parked(start.setup.world.now_ms());
+        let waits = self.run.waiting().to_work(start.setup.world.now_ms());
         if let Err(error) = writer.parks(waits).await {
             tracing::warn!(%error, "the journal was not notified that the run waits");
         }

@@ -8,7 +8,7 @@ use crate::scope::SessionWriter;
 
 impl Session {
     /// A session that begins with these entries, once its log is made.
-    pub(crate) fn seeded(mut self, entries: Vec<Entry>) -> Self {
+    pub(crate) fn with_entries(mut self, entries: Vec<Entry>) -> Self {
         let mut history = Transcript::new();
         entries.iter().for_each(|entry| {
             history.push(entry.clone());
@@ -86,6 +86,6 @@ impl Core {
         let mut executor = self.quiet_port(&start.setup, log);
         commit(&mut self.run, &mut executor, vec![record]).await?;
         self.events = Some(executor.take_events());
-        executor.saved_writer().await
+        executor.flush_writer().await
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Fold {
 
 impl Fold {
     pub(super) fn new(who: &Arc<Identity>) -> Self {
-        let events = Events::of(Arc::clone(who));
+        let events = Events::new(Arc::clone(who));
         Self {
             run: Run::default(),
             events,
@@ -45,13 +45,13 @@ impl Fold {
     ///
     /// # Errors
     /// `Journal` if the log cannot be read, `Defect` if it does not fold.
-    pub(super) async fn of(
+    pub(super) async fn load(
         session: &Session,
         who: &Arc<Identity>,
         head: Seq,
         shown: Option<Seq>,
     ) -> Result<Self, Error> {
-        if let Some(fold) = Self::kept(session, who, head.min(shown.unwrap_or(head))).await {
+        if let Some(fold) = Self::load_stored(session, who, head.min(shown.unwrap_or(head))).await {
             let fold = Self { shown, ..fold };
             match fold.go_on(session, who).await {
                 Ok(fold) => return Ok(fold),
@@ -69,9 +69,9 @@ impl Fold {
     }
 
     /// The fold stored next to the log, if it is usable.
-    async fn kept(session: &Session, who: &Arc<Identity>, most: Seq) -> Option<Self> {
+    async fn load_stored(session: &Session, who: &Arc<Identity>, most: Seq) -> Option<Self> {
         let id = session.id();
-        let folded = match session.journal().folded(id).await {
+        let folded = match session.journal().load_fold(id).await {
             Ok(folded) => folded?,
             Err(error) => {
                 tracing::debug!(%error, log = %id, "the kept fold cannot be had");
@@ -141,7 +141,7 @@ impl Core {
     ///
     /// Cancel: nothing is lost.
     pub(super) async fn keep(&mut self, log: &SessionWriter, setup: &Setup, head: Seq) {
-        let told = log.threads().told();
+        let told = log.threads().to_recorded();
         // The log describes running threads differently.
         let (Some(events), Some(threads)) = (self.events.clone(), told) else {
             return;

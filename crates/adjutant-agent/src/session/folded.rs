@@ -59,7 +59,7 @@ pub(super) async fn write(
         let part = |bytes: usize| {
             let part = HistoryPart {
                 bytes,
-                digest: Digest::of(&parts[at..at + bytes]),
+                digest: Digest::compute(&parts[at..at + bytes]),
             };
             at += bytes;
             part
@@ -79,7 +79,7 @@ pub(super) async fn write(
         if head.len() + parts.len() > MAX_BYTES {
             return Err("it is too large");
         }
-        let digest = Digest::of(&head).to_string();
+        let digest = Digest::compute(&head).to_string();
         let mut bytes = BytesMut::with_capacity(digest.len() + head.len() + parts.len() + 2);
         for part in [digest.as_bytes(), b"\n", &head, b"\n", &parts] {
             bytes.put_slice(part);
@@ -143,7 +143,7 @@ pub(super) async fn read(
     let read = join_all(
         shares
             .into_iter()
-            .map(|share| aside(is_large, move || of_parts(share))),
+            .map(|share| aside(is_large, move || parse_parts(share))),
     )
     .await;
     let mut entries = Vec::new();
@@ -157,14 +157,14 @@ pub(super) async fn read(
     Ok((
         run,
         head.events.by(Arc::clone(who)),
-        Threads::of_told(head.threads),
+        Threads::from_recorded(head.threads),
     ))
 }
 
 fn open(mut bytes: Bytes) -> Option<(Head, Bytes)> {
     let digest: Digest =
         line(&mut bytes).and_then(|line| std::str::from_utf8(&line).ok()?.parse().ok())?;
-    let head = line(&mut bytes).filter(|head| Digest::of(head) == digest)?;
+    let head = line(&mut bytes).filter(|head| Digest::compute(head) == digest)?;
     Some((serde_json::from_slice(&head).ok()?, bytes))
 }
 
@@ -176,10 +176,10 @@ fn line(bytes: &mut Bytes) -> Option<Bytes> {
     Some(line)
 }
 
-fn of_parts(parts: Vec<(Bytes, Digest)>) -> Result<Vec<Arc<Stored>>, &'static str> {
+fn parse_parts(parts: Vec<(Bytes, Digest)>) -> Result<Vec<Arc<Stored>>, &'static str> {
     let mut entries = Vec::new();
     for (part, digest) in parts {
-        if Digest::of(&part) != digest {
+        if Digest::compute(&part) != digest {
             return Err("a part is not what was written");
         }
         for stored in serde_json::Deserializer::from_slice(&part).into_iter::<Arc<Stored>>() {

@@ -17,7 +17,10 @@ impl Setup {
     ///
     /// # Errors
     /// `Instructions` if it cannot be made; a panic of who makes it counts as that.
-    pub(crate) async fn instructed(self: &Arc<Self>, run: RunNo) -> Result<Arc<Self>, Failure> {
+    pub(crate) async fn with_system_prompt(
+        self: &Arc<Self>,
+        run: RunNo,
+    ) -> Result<Arc<Self>, Failure> {
         if self.is_instructed() {
             return Ok(Arc::clone(self));
         }
@@ -53,7 +56,7 @@ impl Setup {
         if !self.sections.is_empty() {
             cx.tools = executor::tool_names(self)
                 .await
-                .map_err(InstructionError::failed)?
+                .map_err(InstructionError::failure)?
                 .into();
         }
         resolve_system(&self.instructions, &self.sections, &cx).await

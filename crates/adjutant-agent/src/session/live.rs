@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// Returns the error that prevented the last drive from saving its emitted records.
-    pub(crate) fn lost(&self) -> Option<Error> {
+    pub(crate) fn save_error(&self) -> Option<Error> {
         self.lost
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

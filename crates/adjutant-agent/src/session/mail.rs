@@ -42,7 +42,7 @@ impl Core {
         match start
             .session
             .journal()
-            .posted(start.session.id(), self.run.heeded())
+            .read_posts(start.session.id(), self.run.last_consumed())
             .await
         {
             Ok(posted) => mail.take(start, &self.run, posted),
@@ -60,11 +60,11 @@ impl Core {
 
     /// Lets the journal delete the consumed posts, once the log contains their results.
     pub(super) async fn forget(&mut self, writer: &SessionWriter) {
-        let heeded = self.run.heeded();
+        let heeded = self.run.last_consumed();
         if heeded <= self.forgotten {
             return;
         }
-        match writer.heeded(heeded).await {
+        match writer.mark_consumed(heeded).await {
             Ok(()) => self.forgotten = heeded,
             Err(error) => tracing::warn!(%error, "the journal keeps posts that were heeded"),
         }
@@ -202,7 +202,7 @@ impl DriveSetup<'_> {
         let heeded = self
             .core
             .run
-            .heeded()
+            .last_consumed()
             .max(self.mail.upto.unwrap_or_default());
         if let Some(executor) = &mut self.executor {
             executor.attend(session.journal(), session.id(), heeded, &self.core.run);

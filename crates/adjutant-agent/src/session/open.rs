@@ -59,12 +59,12 @@ impl Core {
         if log.head().seq == Seq(0) {
             describe::agent(&**journal, id, &start.setup.who.name).await?;
         }
-        let fold = Fold::of(&start.session, &start.setup.who, log.head().seq, shown).await?;
+        let fold = Fold::load(&start.session, &start.setup.who, log.head().seq, shown).await?;
         (self.run, self.events, self.kept, self.is_reopened) =
             (fold.run, Some(fold.events), fold.kept, true);
         let names = (id.clone(), start.setup.who.thread.clone());
         Ok((
-            SessionWriter::new(log, names, journal, fold.threads, Session::of_child),
+            SessionWriter::new(log, names, journal, fold.threads, Session::new_child),
             fold.told,
         ))
     }
@@ -86,12 +86,12 @@ impl Core {
         .await?;
         drive(&mut self.run, &mut executor).await?;
         self.events = Some(executor.take_events());
-        executor.saved_writer().await
+        executor.flush_writer().await
     }
 
     /// Creates an executor without a reader of its events.
     pub(super) fn quiet_port(&mut self, setup: &Arc<Setup>, log: SessionWriter) -> LocalExecutor {
-        let mut executor = LocalExecutor::observed(
+        let mut executor = LocalExecutor::with_mailbox(
             Arc::clone(setup),
             log,
             Arc::new(Mailbox::closed()),
@@ -114,11 +114,11 @@ impl Core {
         told.into_iter().for_each(|event| {
             mailbox.push(event);
         });
-        start.session.seen().catch_up(&self.run);
+        start.session.view().catch_up(&self.run);
         // Changes of the queues that the drive had received and not recorded count as new again.
         start.session.queues().restore(&self.run);
-        let seen = Arc::clone(start.session.seen());
-        let mut executor = LocalExecutor::watched(
+        let seen = Arc::clone(start.session.view());
+        let mut executor = LocalExecutor::with_view(
             Arc::clone(setup),
             log,
             Arc::clone(mailbox),

@@ -41,7 +41,7 @@ struct AtWork<'a>(&'a Start);
 
 impl<'a> AtWork<'a> {
     fn new(start: &'a Start) -> Self {
-        start.session.seen().running.store(true, Ordering::Release);
+        start.session.view().running.store(true, Ordering::Release);
         Self(start)
     }
 }
@@ -50,7 +50,7 @@ impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         self.0
             .session
-            .seen()
+            .view()
             .running
             .store(false, Ordering::Release);
     }
@@ -99,7 +99,7 @@ impl Core {
         };
         match opened {
             Ok((log, mail)) => {
-                start.session.seen().catch_up(&self.run);
+                start.session.view().catch_up(&self.run);
                 if start.setup.within.is_none() {
                     log.set_awaited(start.setup.awaited);
                 }
@@ -109,9 +109,9 @@ impl Core {
                     .with_recorded_model();
                 let plain = start.setup.middleware.is_empty();
                 let left = if plain {
-                    driven.contained().await
+                    driven.perform_catch_unwind().await
                 } else {
-                    Box::pin(driven.surrounded()).await
+                    Box::pin(driven.run_middleware()).await
                 };
                 if let Some(judged) = left {
                     Box::pin(driven.overrule(judged)).await;

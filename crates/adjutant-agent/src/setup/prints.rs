@@ -45,17 +45,17 @@ impl Setup {
             tools,
             options,
         };
-        Arc::clone(&self.prints.of(parts).config)
+        Arc::clone(&self.prints.fingerprint(parts).config)
     }
 }
 
 impl Prints {
-    pub(crate) fn of(&self, parts: Parts<'_>) -> Arc<Print> {
+    pub(crate) fn fingerprint(&self, parts: Parts<'_>) -> Arc<Print> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         match &*newest {
             Some(print) if print.is_of(parts) => Arc::clone(print),
             before => {
-                let print = Arc::new(Print::made(parts, before.as_deref()));
+                let print = Arc::new(Print::from_parts(parts, before.as_deref()));
                 *newest = Some(Arc::clone(&print));
                 print
             }
@@ -66,19 +66,19 @@ impl Prints {
 impl Print {
     pub(crate) fn is_of(&self, parts: Parts<'_>) -> bool {
         self.config.model == parts.model.id
-            && self.config.info.as_deref() == unlisted(parts.model)
+            && self.config.info.as_deref() == model_to_record(parts.model)
             && Arc::ptr_eq(&self.system.0, parts.system)
             && is_same(&self.tools.0, parts.tools)
             && (Arc::ptr_eq(&self.options.0, parts.options) || *self.options.0 == **parts.options)
     }
 
     /// Returns the fingerprint of these parts; parts of an earlier one are not digested again.
-    fn made(parts: Parts<'_>, before: Option<&Print>) -> Self {
+    fn from_parts(parts: Parts<'_>, before: Option<&Print>) -> Self {
         let system = match before {
             Some(it) if Arc::ptr_eq(&it.system.0, parts.system) => it.system.clone(),
             _ => (
                 Arc::clone(parts.system),
-                Digest::of(parts.system.as_bytes()),
+                Digest::compute(parts.system.as_bytes()),
             ),
         };
         let tools = match before {
@@ -97,7 +97,7 @@ impl Print {
         };
         let config = Config {
             model: parts.model.id.clone(),
-            info: unlisted(parts.model).cloned().map(Arc::new),
+            info: model_to_record(parts.model).cloned().map(Arc::new),
             system: system.1,
             tools: tools.1.clone(),
             options: options.1.clone(),
@@ -112,7 +112,7 @@ impl Print {
 }
 
 /// Returns the abilities of a model to record: those unknown to the application and the catalogue.
-fn unlisted(model: &ModelInfo) -> Option<&ModelInfo> {
+fn model_to_record(model: &ModelInfo) -> Option<&ModelInfo> {
     Some(model).filter(|model| !model.limits.is_known())
 }
 
@@ -126,5 +126,5 @@ fn digest(tool: &ToolDecl) -> (ToolName, Digest) {
     // Texts and JSON values are always JSON.
     let shown =
         serde_json::to_vec(&(&tool.name, &tool.description, &tool.schema)).unwrap_or_default();
-    (tool.name.clone(), Digest::of(&shown))
+    (tool.name.clone(), Digest::compute(&shown))
 }

@@ -94,7 +94,7 @@ async fn run_tells_who_cancelled_it_when_a_run_is_stopped() {
         let running = agent.run("Go.").stream().expect("the session is free");
         let stopper = running.stopper();
         let task = tokio::spawn(events(running));
-        gate.reached().await;
+        gate.wait_until_reached().await;
         stopper.stop(by);
         let events = task.await.expect("no panic");
         let Some(EventKind::RunFinished { result }) = events.last() else {
@@ -239,7 +239,7 @@ async fn after_model_tells_the_duration_and_model_error_the_error() {
         .stream()
         .expect("the session is free")
         .detach();
-    gate.reached().await;
+    gate.wait_until_reached().await;
     world.advance_ms(7);
     gate.open();
     running.await.expect("no panic").expect("the run finishes");

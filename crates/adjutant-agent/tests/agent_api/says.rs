@@ -89,7 +89,7 @@ async fn resume_takes_a_model_turns_and_a_deadline_when_they_are_given() {
             .log()
             .pauses()
             .iter()
-            .map(|pause| pause.answered(Answer::approve()))
+            .map(|pause| pause.with_answer(Answer::approve()))
             .collect();
         let resumed = agent
             .resume(answers)
@@ -113,7 +113,7 @@ async fn resume_takes_a_model_turns_and_a_deadline_when_they_are_given() {
         .log()
         .pauses()
         .iter()
-        .map(|pause| pause.answered(Answer::approve()))
+        .map(|pause| pause.with_answer(Answer::approve()))
         .collect();
     let late = agent
         .resume(answers)

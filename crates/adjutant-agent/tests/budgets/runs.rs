@@ -381,7 +381,7 @@ async fn waiting(caps: Caps, world: &Arc<FixedWorld>) -> (Agent, Vec<Answered>) 
     let answers = pauses
         .iter()
         .map(|it| {
-            it.answered(Answer::Extend {
+            it.with_answer(Answer::Extend {
                 by: 7,
                 message: None,
             })

@@ -91,8 +91,8 @@ impl Journal for Keeping {
         self.inner.posts(log, after)
     }
 
-    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
-        self.inner.folded(log).await
+    async fn load_fold(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+        self.inner.load_fold(log).await
     }
 }
 
@@ -114,7 +114,7 @@ impl Log for KeepingLog {
         self.inner.keep(folded).await
     }
 
-    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
-        self.inner.heeded(upto).await
+    async fn mark_consumed(&mut self, upto: PostNo) -> Result<(), JournalError> {
+        self.inner.mark_consumed(upto).await
     }
 }

@@ -41,7 +41,7 @@ pub(crate) async fn property(plan: &Plan, place: f64, end: f64) {
         .await
         .expect("the log opens");
     let folded = kept
-        .folded(&log)
+        .load_fold(&log)
         .await
         .expect("memory does not fail")
         .expect("a fold is kept");
@@ -55,7 +55,7 @@ pub(crate) async fn property(plan: &Plan, place: f64, end: f64) {
 
 async fn look(plan: &Plan, journal: &Keeping, log: &LogId) -> Seen {
     let from = journal
-        .folded(log)
+        .load_fold(log)
         .await
         .expect("memory does not fail")
         .map_or(0, |folded| folded.seq.0 - 1);
@@ -66,7 +66,7 @@ async fn look(plan: &Plan, journal: &Keeping, log: &LogId) -> Seen {
     let preview = agent.log().preview("What now?").await.ok();
     let answers = pauses
         .iter()
-        .map(|it| it.answered(actors::answer(&it.ask, 0)));
+        .map(|it| it.with_answer(actors::answer(&it.ask, 0)));
     let answers: Vec<Answered> = answers.collect();
     let running = if answers.is_empty() {
         agent.run("Go on.").stream()

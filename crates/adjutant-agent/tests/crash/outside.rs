@@ -126,9 +126,11 @@ impl FuelPort {
     fn perform(&self, act: Activity) -> Result<Record, Error> {
         Ok(match act {
             Activity::Prepare { turn } => {
-                Record::prepared(turn, "outside/model".into(), Vec::new())
+                Record::turn_prepared(turn, "outside/model".into(), Vec::new())
             }
-            Activity::Ask { turn, .. } => Record::replied(turn, Arc::new(reply(turn.0)), None),
+            Activity::Ask { turn, .. } => {
+                Record::reply_received(turn, Arc::new(reply(turn.0)), None)
+            }
             Activity::Admit { call } => {
                 let replay = class(call);
                 let admission = Admission::Allow {
@@ -149,7 +151,7 @@ impl FuelPort {
                 *lock(&self.outside).ran.entry(call).or_default() += 1;
                 returned(call, Status::Ok)
             }
-            Activity::Settle { turn } => Record::settled(turn),
+            Activity::Settle { turn } => Record::turn_settled(turn),
             _ => return Err(Error::Stuck),
         })
     }
@@ -198,7 +200,7 @@ impl FuelPort {
 }
 
 fn returned(call: CallId, status: Status) -> Record {
-    Record::returned(call, CallResult::new(status, "done"))
+    Record::call_returned(call, CallResult::new(status, "done"))
 }
 
 impl Executor for FuelPort {

@@ -212,7 +212,7 @@ fn answers(agent: &Agent) -> Vec<Answered> {
     let pauses = agent.log().pauses();
     pauses
         .iter()
-        .map(|it| it.answered(answer(it.ask.kind, &it.id.0)))
+        .map(|it| it.with_answer(answer(it.ask.kind, &it.id.0)))
         .collect()
 }
 

@@ -244,7 +244,7 @@ fn heard_blocks_make_the_reply_that_a_cut_stream_makes() {
             turn: TurnNo(1),
             last: None,
         },
-        Record::prepared(TurnNo(1), "a/model".into(), Vec::new()),
+        Record::turn_prepared(TurnNo(1), "a/model".into(), Vec::new()),
         Record::Heard {
             turn: TurnNo(1),
             attempt: 0,

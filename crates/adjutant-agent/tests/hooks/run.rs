@@ -106,7 +106,7 @@ async fn before_run_and_after_run_stand_around_a_run_when_both_observe() {
         by: 1,
         message: None,
     };
-    let answers = vec![pauses[0].answered(answer)];
+    let answers = vec![pauses[0].with_answer(answer)];
     parking.resume(answers).await.expect("the run finishes");
     assert_eq!(
         told(&lines),

@@ -95,7 +95,7 @@ async fn run_ends_when_it_is_cancelled_while_one_child_waits_and_one_works() {
             }
             let stopper = running.stopper();
             let stop = tokio::spawn(async move {
-                gate.reached().await;
+                gate.wait_until_reached().await;
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 stopper.stop(CancelBy::User);
             });
@@ -348,7 +348,7 @@ async fn early_call_ends_when_its_reply_is_interrupted() {
             .expect("the session is free")
             .finish(),
     );
-    gate.reached().await;
+    gate.wait_until_reached().await;
     begun
         .subscribe()
         .wait_for(|it| *it == 1)

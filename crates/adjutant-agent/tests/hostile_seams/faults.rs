@@ -275,7 +275,7 @@ async fn run_fails_when_its_log_is_taken_over_while_a_child_works() {
             .expect("the session is free")
             .finish(),
     );
-    gate.reached().await;
+    gate.wait_until_reached().await;
     let other = boss(
         &journal,
         through(|| Agent::new(by_entry(&[], "Elsewhere."))),

@@ -360,7 +360,7 @@ async fn child_can_be_opened_when_its_call_began_early() {
         let work = tool("work", Replay::Pure, |cx: CallContext| async move {
             let kid = Agent::new(by_entry(&[], "Seen."));
             Ok(said(
-                &AgentFactory::of(&cx)?
+                &AgentFactory::from_context(&cx)?
                     .create("kid", kid)
                     .await?
                     .run("Look.")

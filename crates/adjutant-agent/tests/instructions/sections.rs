@@ -358,7 +358,7 @@ impl Section for Directory {
     }
 
     async fn render(&self, _: &SectionContext) -> Result<Option<Arc<str>>, InstructionError> {
-        Err(InstructionError::failed("the registry is closed"))
+        Err(InstructionError::failure("the registry is closed"))
     }
 }
 

@@ -117,7 +117,9 @@ fn lenient_template_prints_nothing_when_a_variable_is_undefined_or_null() {
 
 #[test]
 fn required_variables_are_all_named_when_missing() {
-    let template = compile("{{ a }}").lenient().required(["a", "b", "c", "d"]);
+    let template = compile("{{ a }}")
+        .lenient()
+        .with_required(["a", "b", "c", "d"]);
     let state = json!({"b": null, "c": ""});
     check_error(
         template,
@@ -125,7 +127,7 @@ fn required_variables_are_all_named_when_missing() {
         InstructionErrorKind::Missing,
         "missing required variables: a, b, d",
     );
-    let template = compile("{{ a }}").required(["a"]);
+    let template = compile("{{ a }}").with_required(["a"]);
     assert_eq!(
         template
             .render(&map(json!({"a": 1})))

@@ -46,8 +46,8 @@ fn begun() -> Vec<Record> {
             turn: TurnNo(1),
             last: None,
         },
-        Record::prepared(TurnNo(1), "test/model".into(), Vec::new()),
-        Record::replied(TurnNo(1), Arc::new(reply), None),
+        Record::turn_prepared(TurnNo(1), "test/model".into(), Vec::new()),
+        Record::reply_received(TurnNo(1), Arc::new(reply), None),
         Record::Admitted {
             call: CALL,
             admission: allow,
@@ -57,7 +57,7 @@ fn begun() -> Vec<Record> {
 }
 
 fn pause(key: &str) -> Arc<Pause> {
-    Arc::new(Pause::of_call(
+    Arc::new(Pause::for_call(
         &Identity::root("main".into(), "a", "agent"),
         Call::new(CALL, "tool", "{}"),
         Some(key),
@@ -76,7 +76,7 @@ fn pauses_of_a_call_are_closed_when_it_has_its_result() {
     records.extend(["own", "given"].map(|key| Record::Paused { pause: pause(key) }));
     let run = fold(records.clone());
     assert_eq!(open(&run), ["main/c1_0_0/own", "main/c1_0_0/given"]);
-    records.push(Record::returned(CALL, CallResult::ok("done")));
+    records.push(Record::call_returned(CALL, CallResult::ok("done")));
     assert!(open(&fold(records.clone())).is_empty());
     let answer = || Record::Answered {
         pause: pause("own").id.clone(),

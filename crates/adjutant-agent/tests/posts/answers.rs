@@ -197,7 +197,7 @@ async fn resume_counts_the_answers_that_were_posted_when_the_run_was_parked() {
     assert_eq!(statuses(&result), [Status::Ok, Status::Ok, Status::Denied]);
     assert_eq!(
         journal
-            .posted(agent.session_id(), PostNo(0))
+            .read_posts(agent.session_id(), PostNo(0))
             .await
             .expect("it is there"),
         []
@@ -232,7 +232,7 @@ async fn parked_run_ends_when_someone_posted_the_wish_to_stop() {
     assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::User });
     assert_eq!(
         journal
-            .posted(agent.session_id(), PostNo(0))
+            .read_posts(agent.session_id(), PostNo(0))
             .await
             .expect("it is there"),
         []
@@ -297,7 +297,7 @@ async fn answer_that_came_before_its_call_asked_is_heard_by_whoever_enters_the_c
     };
     let second = agent(2, Script::new().text("Done."))
         .session(first.session_id().clone())
-        .owned_by(thief);
+        .with_owner(thief);
     let parked = second.resume(Vec::new()).await.expect("the call asks now");
     assert_eq!(names(&parked), ["main/c1_0_0/later"]);
     let result = second
@@ -307,7 +307,7 @@ async fn answer_that_came_before_its_call_asked_is_heard_by_whoever_enters_the_c
     assert_eq!(calls(&result)[0].2, "Worked.");
     assert_eq!(
         journal
-            .posted(second.session_id(), PostNo(0))
+            .read_posts(second.session_id(), PostNo(0))
             .await
             .expect("it is there"),
         []

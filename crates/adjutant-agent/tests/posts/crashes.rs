@@ -46,9 +46,9 @@ impl Journal for Slow {
         self.0.posts(log, after)
     }
 
-    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+    async fn read_posts(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
         tokio::task::yield_now().await;
-        self.0.posted(log, after).await
+        self.0.read_posts(log, after).await
     }
 }
 
@@ -69,9 +69,9 @@ impl Log for SlowLog {
         Ok(head)
     }
 
-    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
+    async fn mark_consumed(&mut self, upto: PostNo) -> Result<(), JournalError> {
         tokio::task::yield_now().await;
-        self.0.heeded(upto).await
+        self.0.mark_consumed(upto).await
     }
 }
 

@@ -76,7 +76,7 @@ async fn check(doing: impl AsyncFnOnce(&Agent), expect: &str) {
     })
     .await;
     let run = tokio::spawn(running.finish());
-    gate.reached().await;
+    gate.wait_until_reached().await;
     doing(&agent).await;
     gate.open();
     let result = run
@@ -120,7 +120,7 @@ async fn agent_at_work_answers_when_it_is_asked() {
     })
     .await;
     let run = tokio::spawn(running.finish());
-    gate.reached().await;
+    gate.wait_until_reached().await;
     let writer = agent.queue().agent("lead/writer").expect("it is at work");
     let (answer, ()) = tokio::join!(writer.ask(UserMessage::text("How far are you?")), async {
         gate.open()
@@ -178,7 +178,7 @@ async fn post_to_an_agent_is_heard_once_when_the_log_ends_at_any_append() {
     })
     .await;
     let run = tokio::spawn(running.finish());
-    gate.reached().await;
+    gate.wait_until_reached().await;
     agent.queue().post(to.clone()).await.expect("it is posted");
     gate.open();
     run.await

@@ -246,7 +246,7 @@ async fn file_is_refused_when_any_byte_is_changed() {
 /// The file with its last line made anew.
 fn sealed(lines: &[String]) -> Vec<u8> {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let sha256 = adjutant_agent::Digest::of(text.as_bytes());
+    let sha256 = adjutant_agent::Digest::compute(text.as_bytes());
     let link = json(&lines[lines.len() - 1])["record"]["link"].to_string();
     let (records, bytes) = (lines.len() - 1, text.len());
     let footer = format!(

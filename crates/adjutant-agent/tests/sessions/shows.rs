@@ -154,7 +154,7 @@ fn heard(attempt: u32, text: &str) -> Record {
 fn replied(text: &str, stop: FinishReason) -> Record {
     let mut reply = Reply::new(ModelId::from("a/b"), stop);
     reply.blocks.push(Arc::new(adjutant_llm::Block::text(text)));
-    Record::replied(TurnNo(1), Arc::new(reply), None)
+    Record::reply_received(TurnNo(1), Arc::new(reply), None)
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn messages_are_shown_when_they_join_the_conversation() {
             revised: Vec::new(),
         },
         opened(),
-        Record::prepared(
+        Record::turn_prepared(
             TurnNo(1),
             ModelId::from("a/b"),
             vec![
@@ -302,12 +302,12 @@ async fn calls_are_shortened_when_they_are_long() {
     let records = [
         began(),
         opened(),
-        Record::replied(TurnNo(1), Arc::new(reply), None),
+        Record::reply_received(TurnNo(1), Arc::new(reply), None),
         Record::Admitted {
             call,
             admission: allow,
         },
-        Record::returned(call, CallResult::new(Status::TimedOut, "x".repeat(1_001))),
+        Record::call_returned(call, CallResult::new(Status::TimedOut, "x".repeat(1_001))),
     ];
     let expect = [
         "user prompt: Go.".to_owned(),

@@ -59,7 +59,7 @@ pub(crate) async fn records(journal: &MemoryJournal, log: &LogId) -> Vec<Arc<Sta
 
 pub(crate) async fn stored(journal: &MemoryJournal, log: &LogId) -> Vec<StoredRecord> {
     journal
-        .stored(log, Seq(0))
+        .read_stored(log, Seq(0))
         .map(|read| read.expect("memory does not fail"))
         .collect()
         .await
@@ -151,7 +151,7 @@ pub(crate) async fn log(journal: &MemoryJournal, name: &str) -> Vec<Arc<Stamped>
     let Outcome::Paused { pauses } = &paused.outcome else {
         unreachable!("it waits: {paused:?}")
     };
-    let answer = pauses[0].answered(Answer::approve());
+    let answer = pauses[0].with_answer(Answer::approve());
     agent.resume(vec![answer]).await.expect("the run finishes");
     agent.run("Bye.").await.expect("the run finishes");
     records(journal, &id(name)).await

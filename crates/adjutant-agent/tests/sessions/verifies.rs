@@ -27,17 +27,17 @@ struct Given {
 #[async_trait]
 impl Journal for Given {
     async fn own(&self, _: &LogId, _: &Owner) -> Result<Box<dyn Log>, JournalError> {
-        Err(JournalError::unsupported("be written"))
+        Err(JournalError::not_supported("be written"))
     }
 
     fn read(&self, log: &LogId, _: Seq) -> RecordStream {
-        Box::pin(stream::iter([Err(JournalError::of_log(
+        Box::pin(stream::iter([Err(JournalError::for_log(
             JournalErrorKind::Missing,
             log,
         ))]))
     }
 
-    fn stored(&self, _: &LogId, _: Seq) -> StoredStream {
+    fn read_stored(&self, _: &LogId, _: Seq) -> StoredStream {
         Box::pin(stream::iter(self.stored.clone().into_iter().map(Ok)))
     }
 

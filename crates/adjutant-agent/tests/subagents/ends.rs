@@ -29,7 +29,7 @@ async fn children_end_before_their_call_when_it_returns() {
         async move {
             let child = open(&cx, "a", endless(&gate)).await?;
             let run = child.stream("Speak.")?;
-            gate.reached().await;
+            gate.wait_until_reached().await;
             drop(run);
             Ok(CallResult::ok("Enough."))
         }
@@ -124,7 +124,7 @@ async fn children_are_cancelled_when_the_parent_is() {
     let stopper = running.stopper();
     let (stop, reached) = (
         tokio::spawn(async move {
-            gate.reached().await;
+            gate.wait_until_reached().await;
             stopper.stop(CancelBy::User);
         }),
         &mut running,
@@ -174,7 +174,7 @@ async fn child_is_cancelled_alone_when_it_is_stopped() {
     let running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let stop = tokio::spawn(async move {
-        gate.reached().await;
+        gate.wait_until_reached().await;
         assert!(!stopper.stop_thread(&"main/c1_0_0/none".into(), CancelBy::User));
         assert!(stopper.stop_thread(&"main/c1_0_0/a".into(), CancelBy::User));
     });
@@ -192,7 +192,7 @@ async fn child_is_cancelled_when_its_handle_says_so() {
         async move {
             let child = open(&cx, "a", endless(&gate)).await?;
             let run = child.stream("Speak.")?;
-            gate.reached().await;
+            gate.wait_until_reached().await;
             child.cancel();
             Ok(CallResult::ok(format!("{:?}", run.finish().await?.outcome)))
         }
@@ -216,7 +216,7 @@ async fn child_is_cancelled_when_nobody_waits_for_it_any_more() {
             .await?;
             tokio::select! {
                 _ = child.run("Speak.") => unreachable!("the gate is closed"),
-                () = gate.reached() => {}
+                () = gate.wait_until_reached() => {}
             }
             // Time passes only when nothing else can move: the run that nobody waits for has ended.
             tokio::time::sleep(Duration::from_millis(1)).await;

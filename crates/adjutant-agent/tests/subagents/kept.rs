@@ -43,7 +43,7 @@ async fn kept_child_goes_on_when_its_call_has_ended() {
     let begin = tool("work", Replay::Once, move |cx| {
         let (child, hears) = (gated("Found it.", &opened), Arc::clone(&hears));
         async move {
-            let (child, line) = (keep(&cx, "a", child).await?, RunLine::of(&cx)?);
+            let (child, line) = (keep(&cx, "a", child).await?, RunLine::from_context(&cx)?);
             let run = child.stream("Look.")?;
             tokio::spawn(async move {
                 let result = run.finish().await.expect("the child finishes");
@@ -105,7 +105,7 @@ async fn kept_child_ends_when_its_run_does() {
                     .await?
                     .stream("Look.")?,
             );
-            gate.reached().await;
+            gate.wait_until_reached().await;
             Ok(CallResult::ok("Begun."))
         }
     }))
@@ -192,7 +192,7 @@ async fn nothing_is_kept_when_the_run_has_ended() {
     let agent = parent(work(move |cx| {
         let both = (
             cx.get::<dyn Spawn>().expect("a call"),
-            RunLine::of(&cx).expect("a call"),
+            RunLine::from_context(&cx).expect("a call"),
         );
         *made.lock().expect("nobody panics inside") = Some(both);
         async { Ok(CallResult::ok("Done.")) }
@@ -216,7 +216,7 @@ async fn nothing_is_kept_when_the_run_has_ended() {
         .expect("it waits for the next run");
     assert!(!agent.queue().is_empty());
     assert_eq!(
-        &*RunLine::of(&CallContext::detached())
+        &*RunLine::from_context(&CallContext::detached())
             .expect_err("no run")
             .message,
         "only a call of a run has a line to one"

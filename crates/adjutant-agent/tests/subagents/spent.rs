@@ -107,11 +107,11 @@ async fn use_in_another_program_counts_in_every_budget_above_when_a_call_tells_i
     };
     let agent = parent(work(move |cx| async move {
         let child = parent(work(move |cx: CallContext| async move {
-            let line = RunLine::of(&cx)?;
-            let before = line.left();
+            let line = RunLine::from_context(&cx)?;
+            let before = line.remaining();
             line.spent(used);
             cx.note("test.spent", Value::Null).await?;
-            Ok(CallResult::ok(format!("{before:?} {:?}", line.left())))
+            Ok(CallResult::ok(format!("{before:?} {:?}", line.remaining())))
         }));
         let child = child.limits(Limits {
             caps: Caps {

@@ -96,7 +96,7 @@ async fn begun_at_the_gate(change: impl FnOnce(Agent) -> Agent, spec: ToolSpec) 
             .expect("the session is free")
             .finish(),
     );
-    gate.reached().await;
+    gate.wait_until_reached().await;
     // Time passes only when nothing else can move: what begins early has begun.
     tokio::time::sleep(Duration::from_millis(1)).await;
     let begun = count.begun();
@@ -187,7 +187,7 @@ async fn call_runs_once_when_it_began_early() {
     let task = tokio::spawn(told(
         agent.run("Go.").stream().expect("the session is free"),
     ));
-    gate.reached().await;
+    gate.wait_until_reached().await;
     Count::reached(&count.begun, 1).await;
     gate.open();
     let told = task.await.expect("no panic");
@@ -249,7 +249,7 @@ async fn early_call_is_dropped_when_its_reply_is_retracted() {
             .expect("the session is free")
             .finish(),
     );
-    gate.reached().await;
+    gate.wait_until_reached().await;
     Count::reached(&count.begun, 1).await;
     gate.open();
     let result = task.await.expect("no panic").expect("the run finishes");
@@ -277,7 +277,7 @@ async fn early_call_is_dropped_when_its_reply_is_cut_off() {
             .expect("the session is free")
             .finish(),
     );
-    gate.reached().await;
+    gate.wait_until_reached().await;
     Count::reached(&count.begun, 1).await;
     gate.open();
     let result = task.await.expect("no panic").expect("the run finishes");
@@ -298,7 +298,7 @@ async fn early_call_is_dropped_when_the_run_is_cancelled() {
     let running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
-    gate.reached().await;
+    gate.wait_until_reached().await;
     Count::reached(&count.begun, 1).await;
     stopper.stop(CancelBy::User);
     task.await.expect("no panic").expect("a cancel is no error");
@@ -326,7 +326,7 @@ async fn no_more_calls_begin_early_than_may_run_together() {
             .expect("the session is free")
             .finish(),
     );
-    gate.reached().await;
+    gate.wait_until_reached().await;
     tokio::time::sleep(Duration::from_millis(1)).await;
     let early = count.begun();
     gate.open();

@@ -19,7 +19,7 @@ use adjutant::{
 use serde_json::{Value, json};
 
 use super::{
-    ask::{Asking, connect, converse, of_agent},
+    ask::{Asking, agent_problem, connect, converse},
     list::age,
     place::AgentFolder,
     reach::now_ms,
@@ -36,21 +36,22 @@ use crate::{
     run::begin,
     screen::{Screen, tell as told, write},
     talk::ask::{how, read},
-    trouble::of_runtime,
+    trouble::runtime_problem,
     waits,
 };
 
 /// Lists the pauses.
 pub(super) async fn pauses(args: &Pauses) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.homed, Path::new("."));
+    let place = AgentFolder::new(&args.homed, Path::new("."));
     let (mut text, now) = (String::new(), now_ms());
     for entry in place.chosen(&args.names, args.names.is_empty())? {
         if !entry
             .workspace
             .is_hosted()
-            .map_err(|error| of_runtime(&error))?
+            .map_err(|error| runtime_problem(&error))?
         {
-            let waiting = waiting_sessions(&entry.workspace).map_err(|error| of_runtime(&error))?;
+            let waiting =
+                waiting_sessions(&entry.workspace).map_err(|error| runtime_problem(&error))?;
             if !waiting.is_empty() {
                 let (name, start) = (plain::line(&entry.name), plain::word(&entry.name));
                 let start = place.command(&format!("agent start {start}"));
@@ -88,7 +89,7 @@ async fn waiting(
         let page = client
             .pauses(request.clone())
             .await
-            .map_err(|error| of_agent(entry, &error))?;
+            .map_err(|error| agent_problem(entry, &error))?;
         all.extend(page.pauses);
         match page.after {
             Some(mark) => request = request.after(mark),
@@ -192,7 +193,7 @@ async fn give(
     answer: impl Fn(&Pause) -> Result<tools::Answer, Problem>,
 ) -> Result<Exit, Problem> {
     let (entry, client) = connect(&args.this).await?;
-    let place = AgentFolder::of(&args.this.homed, Path::new("."));
+    let place = AgentFolder::new(&args.this.homed, Path::new("."));
     let waiting = waiting(&entry, &client, args.session.as_deref()).await?;
     let chosen = chosen(args, &place, &waiting)?;
     let session = chosen.first().map(|it| Arc::clone(&it.session));
@@ -208,7 +209,7 @@ async fn give(
             .cause(&error)
         };
         answer.fits(&pause.ask).map_err(unfit)?;
-        given.push(pause.answered(answer));
+        given.push(pause.with_answer(answer));
     }
     // Before Ctrl-C is handled, so that Ctrl-C ends the question and the command.
     let named = args
@@ -229,7 +230,7 @@ async fn give(
     let mut request = ResumeRequest::new(given);
     request.session.clone_from(&session);
     let events = client.resume(request).await;
-    let events = events.map_err(|error| of_agent(&entry, &error))?;
+    let events = events.map_err(|error| agent_problem(&entry, &error))?;
     let asking = Asking {
         option: place.option().to_owned(),
         session,
@@ -401,7 +402,7 @@ pub(super) async fn ask(
                         args: None,
                         for_run: true,
                     },
-                    vec![of_run(pause)],
+                    vec![describe_effect(pause)],
                 )
             };
             match read(pause, text.trim(), (edited, is_whole), always) {
@@ -411,7 +412,7 @@ pub(super) async fn ask(
                     Err(why) => screen.insist(&format!("error: {why}")),
                     Ok(()) => {
                         notes.iter().for_each(|note| screen.insist(note));
-                        given.push(pause.answered(answer));
+                        given.push(pause.with_answer(answer));
                         break;
                     }
                 },
@@ -423,7 +424,7 @@ pub(super) async fn ask(
 }
 
 /// Describes the effect of an approval for the rest of a run.
-fn of_run(pause: &Pause) -> String {
+fn describe_effect(pause: &Pause) -> String {
     let tool = pause
         .call
         .as_ref()

@@ -29,7 +29,7 @@ use crate::{
     prompt,
     run::begin,
     screen::{self, Chatter, Screen, write},
-    trouble::of_runtime,
+    trouble::runtime_problem,
 };
 
 /// Prompts an agent, and writes its answer as it arrives.
@@ -40,7 +40,7 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
     let mut request = PromptRequest::new(text);
     request.session = args.session.as_deref().map(Arc::from);
     let events = tokio::select! {
-        events = client.stream(request) => events.map_err(|error| of_agent(&entry, &error))?,
+        events = client.stream(request) => events.map_err(|error| agent_problem(&entry, &error))?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
     // Printed in messages, because ids are unique only within a session.
@@ -55,7 +55,7 @@ pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
     };
     let session = args.session.as_deref().map_or_else(default, Arc::from);
     let asking = Asking {
-        option: AgentFolder::of(&args.this.homed, Path::new("."))
+        option: AgentFolder::new(&args.this.homed, Path::new("."))
             .option()
             .to_owned(),
         session: Some(session),
@@ -104,7 +104,7 @@ pub(super) async fn converse(
                         let stop = client
                             .control(asking.session.as_deref(), Control::Stop {})
                             .await;
-                        stop.map_err(|error| of_agent(entry, &error))?;
+                        stop.map_err(|error| agent_problem(entry, &error))?;
                     }
                     screen.tell("cancelled");
                 }
@@ -130,7 +130,7 @@ pub(super) async fn converse(
         events = client
             .resume(request)
             .await
-            .map_err(|error| of_agent(entry, &error))?;
+            .map_err(|error| agent_problem(entry, &error))?;
         is_owned = false;
     }
 }
@@ -157,7 +157,7 @@ async fn follow(
             () = cancel.cancelled() => return Ok(Followed::Left(Exit::Cancelled)),
         };
         let Some(event) = event else { break };
-        let event = event.map_err(|error| of_agent(entry, &error))?;
+        let event = event.map_err(|error| agent_problem(entry, &error))?;
         let written = if is_json {
             view.write_json(&event, screen)
         } else {
@@ -181,9 +181,9 @@ async fn follow(
 
 /// Prints the outcome of the run.
 fn ended(result: &RunResult, screen: &Screen) -> Result<Exit, Problem> {
-    let exit = Exit::of(&result.outcome);
+    let exit = Exit::from_outcome(&result.outcome);
     match &result.outcome {
-        Outcome::Failed { failure } => return Err(of_failure(exit, failure)),
+        Outcome::Failed { failure } => return Err(failure_problem(exit, failure)),
         Outcome::Limit { limit } => {
             Problem::new(
                 exit,
@@ -197,9 +197,9 @@ fn ended(result: &RunResult, screen: &Screen) -> Result<Exit, Problem> {
     Ok(exit)
 }
 
-fn of_failure(exit: Exit, failure: &Failure) -> Problem {
+fn failure_problem(exit: Exit, failure: &Failure) -> Problem {
     match failure {
-        Failure::Model { error } => Problem::of(exit, error),
+        Failure::Model { error } => Problem::from_error(exit, error),
         Failure::Refused { text } => Problem::new(exit, format!("the model refused: {text}")),
         other => Problem::new(exit, format!("the run failed: {other:?}")),
     }
@@ -222,7 +222,7 @@ pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
     let value = client
         .object(request)
         .await
-        .map_err(|error| of_agent(&entry, &error))?;
+        .map_err(|error| agent_problem(&entry, &error))?;
     write(&plain::json_line(value))?;
     Ok(Exit::Finished)
 }
@@ -232,14 +232,14 @@ pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
 /// # Errors
 /// `Usage` if the agent does not exist, or is not running.
 pub(super) async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
-    let place = AgentFolder::of(&this.homed, Path::new("."));
+    let place = AgentFolder::new(&this.homed, Path::new("."));
     let entry = place.find(&this.name)?;
     if !entry
         .workspace
         .is_hosted()
-        .map_err(|error| of_runtime(&error))?
+        .map_err(|error| runtime_problem(&error))?
     {
-        let standing = AgentStanding::of(&place.home, &entry).await;
+        let standing = AgentStanding::read(&place.home, &entry).await;
         let stands = standing.map_or("removed".to_owned(), |it| it.line(super::reach::now_ms()));
         let problem = Problem::new(
             Exit::Usage,
@@ -254,7 +254,7 @@ pub(super) async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
 }
 
 /// An error of a running agent.
-pub(super) fn of_agent(entry: &Entry, error: &adjutant::runtime::Error) -> Problem {
+pub(super) fn agent_problem(entry: &Entry, error: &adjutant::runtime::Error) -> Problem {
     use adjutant::runtime::ErrorKind::{Agent, Connection};
     match error.kind() {
         Connection => {
@@ -265,7 +265,7 @@ pub(super) fn of_agent(entry: &Entry, error: &adjutant::runtime::Error) -> Probl
                 .cause_of(&why)
                 .hint("`adjutant agent ps` shows its state")
         }
-        Agent => Problem::of(Exit::Failed, error),
-        _ => of_runtime(error),
+        Agent => Problem::from_error(Exit::Failed, error),
+        _ => runtime_problem(error),
     }
 }

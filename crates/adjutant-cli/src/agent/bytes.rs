@@ -12,17 +12,17 @@ use crate::{
     plain,
     problem::Problem,
     screen::{tell, write},
-    trouble::of_runtime,
+    trouble::runtime_problem,
 };
 
 /// Prints the files that an agent runs, and compares them with the disk if requested.
 pub(super) async fn provenance(args: &agent::Provenance) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.this.homed, Path::new("."));
+    let place = AgentFolder::new(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
     let workspace = entry.workspace.clone();
     let provenance = Provenance::collect(&workspace).map_err(|error| {
         let start = place.command(&format!("agent start {}", plain::word(&entry.name)));
-        of_runtime(&error).hint(format!(
+        runtime_problem(&error).hint(format!(
             "it is known once the agent was prepared: `{start}` does that"
         ))
     })?;

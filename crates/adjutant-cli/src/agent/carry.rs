@@ -17,12 +17,12 @@ use crate::{
     plain,
     problem::Problem,
     screen::{tell, write},
-    trouble::of_runtime,
+    trouble::runtime_problem,
 };
 
 /// Writes an agent to a file.
 pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.this.homed, Path::new("."));
+    let place = AgentFolder::new(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
     if !entry.workspace.is_prepared() {
         prepare(&place, &entry).await?;
@@ -43,11 +43,11 @@ pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
     let exported = exported
         .map_err(|error| Problem::new(Exit::Failed, "the export broke off").cause(&error))?;
     let exported = exported.map_err(|error| match error.kind() {
-        ErrorKind::Conflict => of_runtime(&error).hint(format!(
+        ErrorKind::Conflict => runtime_problem(&error).hint(format!(
             "`{}` stops it",
             place.command(&format!("agent stop {word}"))
         )),
-        _ => of_runtime(&error),
+        _ => runtime_problem(&error),
     })?;
     exported
         .skipped
@@ -91,7 +91,7 @@ fn stem(entry: &Entry) -> String {
 /// Creates the workspace, so that it can be exported.
 async fn prepare(place: &AgentFolder, entry: &Entry) -> Result<(), Problem> {
     let _operator = place.home.operate().map_err(|error| {
-        of_runtime(&error).hint(format!(
+        runtime_problem(&error).hint(format!(
             "`{}` makes it ready to be exported",
             place.command("agent start")
         ))
@@ -100,9 +100,12 @@ async fn prepare(place: &AgentFolder, entry: &Entry) -> Result<(), Problem> {
         .backend()?
         .load()
         .await
-        .map_err(|error| of_runtime(&error))?;
+        .map_err(|error| runtime_problem(&error))?;
     match loaded.instances.iter().find(|it| it.id() == entry.id) {
-        Some(instance) => instance.prepare().await.map_err(|error| of_runtime(&error)),
+        Some(instance) => instance
+            .prepare()
+            .await
+            .map_err(|error| runtime_problem(&error)),
         None => Err(Problem::new(
             Exit::Failed,
             format!("the agent {} cannot be used", entry.name),
@@ -112,7 +115,7 @@ async fn prepare(place: &AgentFolder, entry: &Entry) -> Result<(), Problem> {
 
 /// Reads an agent from a file.
 pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.homed, Path::new("."));
+    let place = AgentFolder::new(&args.homed, Path::new("."));
     let mut options = ImportOptions::new();
     options.name = args.name.as_deref().map(Into::into);
     options.root.clone_from(&args.root);
@@ -155,7 +158,7 @@ pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
         Err(error) => {
             consent.ask_for(&error)?;
             // The file may have been replaced by a file unknown to the user.
-            import().await?.map_err(|error| of_runtime(&error))?
+            import().await?.map_err(|error| runtime_problem(&error))?
         }
     };
     // The user trusted the content of the file, and so the agent that was created from it.

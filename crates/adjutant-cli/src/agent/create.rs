@@ -16,7 +16,7 @@ use crate::{
     plain,
     problem::Problem,
     screen::{tell, write},
-    trouble::of_runtime,
+    trouble::runtime_problem,
 };
 
 /// The default file of a manifest.
@@ -24,7 +24,7 @@ pub(crate) const MANIFEST: &str = "adjutant.yaml";
 
 /// Creates an agent from a manifest.
 pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.homed, Path::new("."));
+    let place = AgentFolder::new(&args.homed, Path::new("."));
     let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
     let resolved = resolve(file, overrides(&args.changes))?;
     let command = place.command(&format!(
@@ -39,7 +39,10 @@ pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
     };
     consent.ask(&wants(&resolved)?)?;
     let instance = make(&*place.backend()?, resolved, &consent).await?;
-    place.home.touch().map_err(|error| of_runtime(&error))?;
+    place
+        .home
+        .touch()
+        .map_err(|error| runtime_problem(&error))?;
     let (name, id) = (instance.name(), instance.id());
     let text = if args.json {
         plain::json_line(json!({"agent": &*name, "id": id}))
@@ -86,7 +89,7 @@ pub(crate) fn load(file: &Path) -> Result<manifest::Loaded, Problem> {
     let lookup = |name: &str| std::env::var(name).ok();
     let loaded = match host_program() {
         Some(program) => {
-            let names = host::part_names(&program).map_err(|error| of_runtime(&error))?;
+            let names = host::part_names(&program).map_err(|error| runtime_problem(&error))?;
             Manifest::load_with(file, lookup, &names)
         }
         None => Manifest::load(file, lookup),
@@ -109,8 +112,8 @@ fn wrong(problems: &manifest::Problems) -> Problem {
 /// Records an agent. Its manifest is trusted, and so is the recorded agent.
 pub(crate) fn wants(resolved: &Resolved) -> Result<Wants, Problem> {
     let folder = resolved.sources.first().and_then(|file| file.parent());
-    Wants::of(&resolved.manifest, folder.unwrap_or(Path::new(".")))
-        .map_err(|error| of_runtime(&error))
+    Wants::from_manifest(&resolved.manifest, folder.unwrap_or(Path::new(".")))
+        .map_err(|error| runtime_problem(&error))
 }
 
 /// Writes an agent down, whose manifest is trusted: so is the agent, as it is written.
@@ -124,8 +127,8 @@ pub(crate) async fn make(
         .create(Uuid::now_v7(), resolved)
         .await
         .map_err(|error| match error.kind() {
-            ErrorKind::Exists => of_runtime(&error).hint("--name gives it another name"),
-            _ => of_runtime(&error),
+            ErrorKind::Exists => runtime_problem(&error).hint("--name gives it another name"),
+            _ => runtime_problem(&error),
         })?;
     if !consent.holds(&wants(&asked)?)? {
         let problem = Problem::new(
@@ -134,7 +137,9 @@ pub(crate) async fn make(
         );
         return Err(problem.hint("its start requests its new permissions"));
     }
-    consent.keep(&Wants::of_agent(&instance.workspace()).map_err(|error| of_runtime(&error))?)?;
+    consent.keep(
+        &Wants::from_agent(&instance.workspace()).map_err(|error| runtime_problem(&error))?,
+    )?;
     Ok(instance)
 }
 

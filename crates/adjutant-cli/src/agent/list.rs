@@ -28,13 +28,13 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Lists agents.
 pub(super) async fn ps(args: &Ps) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.homed, Path::new("."));
+    let place = AgentFolder::new(&args.homed, Path::new("."));
     let entries = place.entries()?;
     let standings = join_all(
         entries
             .all
             .iter()
-            .map(|entry| AgentStanding::of(&place.home, entry)),
+            .map(|entry| AgentStanding::read(&place.home, entry)),
     )
     .await;
     let now = now_ms();
@@ -112,11 +112,11 @@ pub(crate) fn age(ms: u64) -> String {
 
 /// Prints the status of one agent, and each change if requested.
 pub(super) async fn status(args: &agent::StatusArgs) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.this.homed, Path::new("."));
+    let place = AgentFolder::new(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
     let mut told = None;
     loop {
-        let Some(standing) = AgentStanding::of(&place.home, &entry).await else {
+        let Some(standing) = AgentStanding::read(&place.home, &entry).await else {
             let value = json!({"agent": &*entry.name, "id": entry.id, "status": "removed"});
             write(&if args.json {
                 plain::json_line(value)

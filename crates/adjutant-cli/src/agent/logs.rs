@@ -14,15 +14,17 @@ use crate::{
     plain,
     problem::Problem,
     screen::{tell, write},
-    trouble::of_runtime,
+    trouble::runtime_problem,
 };
 
 /// Prints the last lines of a log, and new ones if requested.
 pub(super) async fn logs(args: &agent::Logs) -> Result<Exit, Problem> {
-    let entry = AgentFolder::of(&args.this.homed, Path::new(".")).find(&args.this.name)?;
-    let logs = Logs::of(&entry.workspace, LogLimits::default());
+    let entry = AgentFolder::new(&args.this.homed, Path::new(".")).find(&args.this.name)?;
+    let logs = Logs::new(&entry.workspace, LogLimits::default());
     if !args.follow {
-        let lines = logs.tail(args.lines).map_err(|error| of_runtime(&error))?;
+        let lines = logs
+            .tail(args.lines)
+            .map_err(|error| runtime_problem(&error))?;
         let text: String = lines.into_iter().map(|line| line + "\n").collect();
         if text.is_empty() {
             tell("nothing was written yet");
@@ -32,8 +34,14 @@ pub(super) async fn logs(args: &agent::Logs) -> Result<Exit, Problem> {
     }
     let mut lines = logs
         .follow(args.lines)
-        .map_err(|error| of_runtime(&error))?;
-    while show(&(lines.next().await.map_err(|error| of_runtime(&error))? + "\n"))? {}
+        .map_err(|error| runtime_problem(&error))?;
+    while show(
+        &(lines
+            .next()
+            .await
+            .map_err(|error| runtime_problem(&error))?
+            + "\n"),
+    )? {}
     Ok(Exit::Finished)
 }
 

@@ -10,7 +10,9 @@ use adjutant::runtime::{
     backend::{HostChange, Process, ProcessOptions},
 };
 
-use crate::{args::agent::Homed, exit::Exit, near, plain, problem::Problem, trouble::of_runtime};
+use crate::{
+    args::agent::Homed, exit::Exit, near, plain, problem::Problem, trouble::runtime_problem,
+};
 
 /// The variable that names the directory of all agents.
 const VARIABLE: &str = "ADJUTANT_HOME";
@@ -38,7 +40,7 @@ pub(crate) struct AgentFolder {
 
 impl AgentFolder {
     /// Returns the directory of agents for a project.
-    pub(crate) fn of(homed: &Homed, project: &Path) -> Self {
+    pub(crate) fn new(homed: &Homed, project: &Path) -> Self {
         let named = std::env::var_os(VARIABLE)
             .filter(|path| !path.is_empty())
             .map(PathBuf::from);
@@ -55,7 +57,7 @@ impl AgentFolder {
         let path = std::path::absolute(&path).unwrap_or(path);
         Self {
             home: Home::at(path),
-            trusted: TrustStore::of_user(),
+            trusted: TrustStore::for_user(),
             option: option.unwrap_or_default(),
         }
     }
@@ -72,7 +74,7 @@ impl AgentFolder {
 
     /// Returns all agents of the directory.
     pub(crate) fn entries(&self) -> Result<Entries, Problem> {
-        self.home.entries().map_err(|error| of_runtime(&error))
+        self.home.entries().map_err(|error| runtime_problem(&error))
     }
 
     /// Finds one agent.
@@ -86,7 +88,7 @@ impl AgentFolder {
             .cloned()
             .map_err(|error| match error.kind() {
                 ErrorKind::Missing => self.missing(word, &entries),
-                _ => of_runtime(&error),
+                _ => runtime_problem(&error),
             })
     }
 
@@ -128,7 +130,7 @@ impl AgentFolder {
         let options = ProcessOptions::new().host_change(HostChange::Accept);
         let options = options.trust(Trust::Store(self.trusted.clone()));
         let backend = Process::new(self.home.root(), host_program(), options)
-            .map_err(|error| of_runtime(&error))?;
+            .map_err(|error| runtime_problem(&error))?;
         Ok(Arc::new(backend))
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     plain,
     problem::Problem,
     screen::{tell, write},
-    trouble::of_runtime,
+    trouble::runtime_problem,
 };
 
 /// The maximum time for an operator to carry out an order.
@@ -52,7 +52,7 @@ enum ReachEnd {
 
 /// Brings agents to a state, and prints their statuses.
 pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.homed, std::path::Path::new("."));
+    let place = AgentFolder::new(&args.homed, std::path::Path::new("."));
     let entries = place.chosen(&args.names, args.all)?;
     if matches!(wish, Wish::Start | Wish::Restart) {
         let command = place.command("trust");
@@ -63,7 +63,9 @@ pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
             option: "--yes",
         };
         for entry in &entries {
-            consent.ask(&Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?)?;
+            consent.ask(
+                &Wants::from_agent(&entry.workspace).map_err(|error| runtime_problem(&error))?,
+            )?;
             consent::warn(&entry.resolved.manifest);
         }
     }
@@ -91,7 +93,7 @@ async fn bring(place: &AgentFolder, entries: Vec<Entry>, wish: Wish) -> Result<V
         }
         let desired = order(&place.home, &entry, wish)
             .or_else(|error| unwritten(&place.home, &entry, wish, error))
-            .map_err(|error| of_runtime(&error))?;
+            .map_err(|error| runtime_problem(&error))?;
         ways.push(Way {
             entry,
             desired,
@@ -159,20 +161,23 @@ fn unwritten(home: &Home, entry: &Entry, wish: Wish, error: Error) -> Result<Des
 /// Carries out the order if no operator runs, and returns whether it did. Meanwhile, this command is the operator.
 async fn act_alone(place: &AgentFolder, ways: &mut [Way], wish: Wish) -> Result<bool, Problem> {
     let home = &place.home;
-    if home.is_operated().map_err(|error| of_runtime(&error))? {
+    if home
+        .is_operated()
+        .map_err(|error| runtime_problem(&error))?
+    {
         return Ok(false);
     }
     let _operator = match home.operate() {
         Ok(operator) => operator,
         // Another operator has started in the meantime.
         Err(error) if error.kind() == ErrorKind::Busy => return Ok(false),
-        Err(error) => return Err(of_runtime(&error)),
+        Err(error) => return Err(runtime_problem(&error)),
     };
     let loaded = place
         .backend()?
         .load()
         .await
-        .map_err(|error| of_runtime(&error))?;
+        .map_err(|error| runtime_problem(&error))?;
     loaded
         .problems
         .iter()
@@ -197,7 +202,10 @@ async fn act_alone(place: &AgentFolder, ways: &mut [Way], wish: Wish) -> Result<
                     // The result is valid; an operator that starts later would only repeat the order.
                     let _ = home.carried_out(way.entry.id);
                 }
-                way.ended = Some(done.map(ReachEnd::At).map_err(|error| of_runtime(&error)));
+                way.ended = Some(
+                    done.map(ReachEnd::At)
+                        .map_err(|error| runtime_problem(&error)),
+                );
             }
         });
     join_all(acts).await;
@@ -220,7 +228,7 @@ async fn act(instance: &dyn Instance, wish: Wish) -> Result<Status, Error> {
 
 /// Returns the result once the operator has carried out the order or failed; `None` before.
 async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<ReachEnd, Problem>> {
-    let Some(standing) = AgentStanding::of(home, &way.entry).await else {
+    let Some(standing) = AgentStanding::read(home, &way.entry).await else {
         return Some(match wish {
             Wish::Remove => Ok(ReachEnd::At(Status::Removed)),
             _ => Err(Problem::new(
@@ -255,7 +263,7 @@ async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<ReachEnd, Pro
 }
 
 async fn late(home: &Home, way: &Way) -> Problem {
-    let standing = AgentStanding::of(home, &way.entry).await;
+    let standing = AgentStanding::read(home, &way.entry).await;
     let stands = standing.map_or("removed".to_owned(), |it| it.line(now_ms()));
     let text = format!(
         "the operator did not do it within {} s; the agent {} is {stands}",

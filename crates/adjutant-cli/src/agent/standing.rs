@@ -7,7 +7,7 @@ use adjutant::runtime::{
 };
 use serde_json::{Value, json};
 
-use crate::{exit::Exit, problem::Problem, screen::tell, trouble::of_runtime};
+use crate::{exit::Exit, problem::Problem, screen::tell, trouble::runtime_problem};
 
 /// The maximum time for a process to return its state.
 const WITHIN: Duration = Duration::from_secs(1);
@@ -27,7 +27,7 @@ pub(crate) struct AgentStanding {
 
 impl AgentStanding {
     /// Reads the state of an agent; `None` if it no longer exists.
-    pub(crate) async fn of(home: &Home, entry: &Entry) -> Option<Self> {
+    pub(crate) async fn read(home: &Home, entry: &Entry) -> Option<Self> {
         let workspace = &entry.workspace;
         if !workspace.root().is_dir() {
             return None;
@@ -132,7 +132,7 @@ pub(crate) fn kept_rules(entry: &Entry) -> Vec<(Arc<str>, String)> {
                     .into_iter()
                     .map(|rule| (Arc::clone(&agent.name), rule)),
             ),
-            Err(error) => tell(&format!("warning: {}", of_runtime(&error).line())),
+            Err(error) => tell(&format!("warning: {}", runtime_problem(&error).line())),
         }
     }
     all
@@ -197,5 +197,5 @@ pub(crate) fn client(entry: &Entry) -> Result<Client, Problem> {
     let text = fs::read(entry.workspace.file("host.json")).map_err(|_| problem("it begins"))?;
     let host: HostFile = serde_json::from_slice(&text)
         .map_err(|error| problem("its host.json is damaged").cause(&error))?;
-    Client::new(host.address, host.token).map_err(|error| of_runtime(&error))
+    Client::new(host.address, host.token).map_err(|error| runtime_problem(&error))
 }

@@ -21,7 +21,7 @@ use crate::{
     plain,
     problem::Problem,
     screen::{tell, write},
-    trouble::of_runtime,
+    trouble::runtime_problem,
 };
 
 /// The maximum time for an operator to confirm an update, and the interval between two checks.
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Updates an agent.
 pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.this.homed, Path::new("."));
+    let place = AgentFolder::new(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
     reach::awake(&place)?;
     let name = plain::word(&entry.name);
@@ -60,7 +60,7 @@ pub(super) async fn update(args: &Update) -> Result<Exit, Problem> {
     let runs = entry
         .workspace
         .is_hosted()
-        .map_err(|error| of_runtime(&error))?
+        .map_err(|error| runtime_problem(&error))?
         || goal == Goal::Running;
     if !changes.is_empty() && !args.dry_run {
         at_work(&entry, on_restart).await;
@@ -144,7 +144,7 @@ fn last(entry: &Entry) -> Result<Option<UpdateFile>, Problem> {
     entry
         .workspace
         .last_update()
-        .map_err(|error| of_runtime(&error))
+        .map_err(|error| runtime_problem(&error))
 }
 
 /// Returns the version for the next start: an update, or the running one.
@@ -203,7 +203,7 @@ pub(crate) async fn make(
             .await;
     let made =
         made.map_err(|error| Problem::new(Exit::Failed, "the update broke off").cause(&error))?;
-    let made = made.map_err(|error| of_runtime(&error))?;
+    let made = made.map_err(|error| runtime_problem(&error))?;
     if *self::next(entry) != *next {
         let text = format!(
             "somebody else has updated the agent {} meanwhile",
@@ -228,18 +228,18 @@ pub(crate) fn keep(
         return entry
             .workspace
             .drop_update()
-            .map_err(|error| of_runtime(&error));
+            .map_err(|error| runtime_problem(&error));
     }
     if !consent.holds(&create::wants(resolved)?)? {
         let text = "what the agent wants changed while it was asked about: it is not trusted, and not updated";
         return Err(Problem::new(Exit::Usage, text));
     }
-    made.keep().map_err(|error| of_runtime(&error))?;
+    made.keep().map_err(|error| runtime_problem(&error))?;
     let kept = entry
         .workspace
         .update()
         .unwrap_or_else(|| entry.workspace.clone());
-    consent.keep(&Wants::of_agent(&kept).map_err(|error| of_runtime(&error))?)
+    consent.keep(&Wants::from_agent(&kept).map_err(|error| runtime_problem(&error))?)
 }
 
 /// Prints the changes, one per line.

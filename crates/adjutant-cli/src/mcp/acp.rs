@@ -59,14 +59,20 @@ pub(crate) fn acp(args: &Acp) -> Result<Exit, Problem> {
                 let engine = serve::engine(file, "acp", &given).await?;
                 let (sessions, place) = (engine.sessions(), engine.workspace().work());
                 let list = |wish| told(acp_list::list(&sessions, wish, Some(&place)));
-                protocol::serve(input, output, |wish| told(of_manifest(&engine, wish)), list).await
+                protocol::serve(
+                    input,
+                    output,
+                    |wish| told(open_manifest_session(&engine, wish)),
+                    list,
+                )
+                .await
             }
             None => {
                 let store = Store::open(&how.at).await?;
                 store.notice().iter().for_each(|line| tell(line));
                 let opened = Mutex::new(Vec::new());
                 let sessions = store.sessions();
-                let open = |wish| told(of_folder(how, &store, &opened, wish));
+                let open = |wish| told(open_directory_session(how, &store, &opened, wish));
                 let list = |wish| told(acp_list::list(&sessions, wish, None));
                 let served = protocol::serve(input, output, open, list).await;
                 for name in opened.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -94,7 +100,7 @@ async fn told<T>(done: impl Future<Output = Result<T, Problem>>) -> Result<T, St
 }
 
 /// A session of the agent of `adjutant run`, in the directory that the editor has open.
-async fn of_folder(
+async fn open_directory_session(
     how: &How,
     store: &Store,
     opened: &Mutex<Vec<LogId>>,
@@ -119,7 +125,7 @@ async fn of_folder(
             let left = sessions
                 .transcript(name, Seq(u64::MAX))
                 .await
-                .map_err(|error| trouble::of_journal(&error))?;
+                .map_err(|error| trouble::journal_problem(&error))?;
             model = Run::config(&left)
                 .map(|config| config.model.to_string())
                 .or(model);
@@ -147,7 +153,7 @@ async fn of_folder(
         sessions
             .create(&name, about)
             .await
-            .map_err(|error| trouble::of_session(&error, &name.0))?;
+            .map_err(|error| trouble::session_problem(&error, &name.0))?;
     }
     named::keep_mode(&sessions, &name, made.hands.rules.current_mode()).await?;
     opened
@@ -206,7 +212,10 @@ fn must_be_of(directory: Option<&str>, root: &Path) -> Result<(), Problem> {
 }
 
 /// A session of the agent of a manifest.
-async fn of_manifest(engine: &Engine, wish: SessionWish) -> Result<Option<OpenSession>, Problem> {
+async fn open_manifest_session(
+    engine: &Engine,
+    wish: SessionWish,
+) -> Result<Option<OpenSession>, Problem> {
     if !wish.mcp_servers.is_empty() {
         tell(
             "mcp: warning: the servers of the editor are not used; the manifest names the agent's",
@@ -221,7 +230,7 @@ async fn of_manifest(engine: &Engine, wish: SessionWish) -> Result<Option<OpenSe
     };
     match engine
         .lead(&name.0)
-        .map_err(|error| trouble::of_runtime(&error))?
+        .map_err(|error| trouble::runtime_problem(&error))?
     {
         Lead::Agent(agent) => {
             let mut open = OpenSession::new(agent);

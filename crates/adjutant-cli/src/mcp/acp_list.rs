@@ -42,14 +42,14 @@ pub(super) async fn list(
     let found = sessions
         .list(&query)
         .await
-        .map_err(|error| trouble::of_journal(&error))?;
+        .map_err(|error| trouble::journal_problem(&error))?;
     let mut page = SessionPage::default();
     for info in &found.logs {
         let own = named::directory(info).ok().flatten();
         let Some(cwd) = own.or_else(|| place?.to_str()) else {
             continue;
         };
-        let changed = Utc::of_ms(info.updated_ms).to_string();
+        let changed = Utc::from_ms(info.updated_ms).to_string();
         let title = title(sessions, info).await;
         page.sessions
             .push(json!({"sessionId": info.log, "cwd": cwd, "title": title, "updatedAt": changed}));

@@ -19,7 +19,7 @@ use crate::{
     problem::Problem,
     screen::{tell, write},
     servers::{place, usual},
-    trouble::of_runtime,
+    trouble::runtime_problem,
 };
 
 /// Adds a server.
@@ -28,7 +28,7 @@ pub(super) fn add(args: &AddServer) -> Result<Exit, Problem> {
     let spec = spec(args)?;
     let was_trusted = is_trusted(&file);
     McpFile::add(&file, &args.name, &spec).map_err(|error| {
-        let problem = of_runtime(&error);
+        let problem = runtime_problem(&error);
         match error.kind() {
             adjutant::runtime::ErrorKind::Exists => problem.hint(format!(
                 "`adjutant mcp remove {}` first",
@@ -43,12 +43,12 @@ pub(super) fn add(args: &AddServer) -> Result<Exit, Problem> {
         plain::line(&file.to_string_lossy())
     );
     // The user who adds a server trusts it; an earlier untrusted content stays untrusted.
-    let read = McpFile::read(&file).map_err(|error| of_runtime(&error))?;
+    let read = McpFile::read(&file).map_err(|error| runtime_problem(&error))?;
     if let (Some(read), true, false) = (&read, was_trusted, args.place.user) {
-        let wants = read.wants().map_err(|error| of_runtime(&error))?;
-        TrustStore::of_user()
+        let wants = read.wants().map_err(|error| runtime_problem(&error))?;
+        TrustStore::for_user()
             .trust(&wants)
-            .map_err(|error| of_runtime(&error))?;
+            .map_err(|error| runtime_problem(&error))?;
     }
     write(&text)?;
     if let Some((_, spec)) = read
@@ -64,7 +64,7 @@ pub(super) fn add(args: &AddServer) -> Result<Exit, Problem> {
         if let Some(Err(error)) = made {
             tell(&format!(
                 "warning: as it is now it cannot be used: {}",
-                of_runtime(&error).line()
+                runtime_problem(&error).line()
             ));
         }
     }
@@ -103,14 +103,14 @@ pub(super) fn remove(args: &RemoveServer) -> Result<Exit, Problem> {
     let file = file(&args.place)?;
     let was_trusted = is_trusted(&file);
     McpFile::remove(&file, &args.name)
-        .map_err(|error| of_runtime(&error).hint("`adjutant mcp list` shows them"))?;
+        .map_err(|error| runtime_problem(&error).hint("`adjutant mcp list` shows them"))?;
     if let Ok(Some(read)) = McpFile::read(&file)
         && was_trusted
     {
-        let wants = read.wants().map_err(|error| of_runtime(&error))?;
-        TrustStore::of_user()
+        let wants = read.wants().map_err(|error| runtime_problem(&error))?;
+        TrustStore::for_user()
             .trust(&wants)
-            .map_err(|error| of_runtime(&error))?;
+            .map_err(|error| runtime_problem(&error))?;
     }
     write(&format!(
         "removed {} from {}\n",
@@ -233,7 +233,7 @@ fn is_trusted(file: &std::path::Path) -> bool {
         Ok(None) => true,
         Ok(Some(read)) if read.servers.is_empty() => true,
         Ok(Some(read)) => read.wants().is_ok_and(|wants| {
-            TrustStore::of_user()
+            TrustStore::for_user()
                 .holds(wants.digest())
                 .unwrap_or_default()
         }),

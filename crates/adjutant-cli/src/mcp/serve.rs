@@ -20,7 +20,7 @@ use crate::{
     problem::Problem,
     screen::tell,
     store,
-    trouble::of_runtime,
+    trouble::runtime_problem,
 };
 
 /// The directory for the data of engines, below the user's data directory; each engine has a directory named by its
@@ -40,7 +40,7 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     let key = engine.workspace().state().join("mcp.key");
     let Lead::Agent(agent) = engine
         .lead(engine.default_session())
-        .map_err(|error| of_runtime(&error))?
+        .map_err(|error| runtime_problem(&error))?
     else {
         let text = "agents that hand the conversation on cannot be served as one tool";
         return Err(Problem::new(Exit::Usage, text));
@@ -50,7 +50,7 @@ pub(super) async fn serve(args: args::Serve) -> Result<Exit, Problem> {
     } else {
         description
     };
-    let failed = |error: adjutant::mcp::Error| Problem::of(Exit::Failed, &error);
+    let failed = |error: adjutant::mcp::Error| Problem::from_error(Exit::Failed, &error);
     let host = McpHost::new(name.clone())
         .agent(name, about, agent)
         .tools(engine.tools());
@@ -118,7 +118,7 @@ pub(crate) async fn engine(
         "adjutant {command} {}",
         plain::word(&file.to_string_lossy())
     );
-    let store = TrustStore::of_user();
+    let store = TrustStore::for_user();
     // Standard input belongs to the client, so that the user cannot be asked.
     let consent = Consent {
         store: &store,
@@ -129,10 +129,13 @@ pub(crate) async fn engine(
     consent.ask(&create::wants(&resolved)?)?;
     consent::warn(&resolved.manifest);
     let workspace = Workspace::at(kept(file)?);
-    let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
+    let credentials = Credentials::from_lookup(&resolved, |name| std::env::var(name).ok());
     let engine = Engine::builder(resolved)
         .workspace(workspace)
         .credentials(credentials)
         .trusted();
-    engine.build().await.map_err(|error| of_runtime(&error))
+    engine
+        .build()
+        .await
+        .map_err(|error| runtime_problem(&error))
 }

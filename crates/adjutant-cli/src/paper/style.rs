@@ -19,7 +19,7 @@ pub(crate) struct Style {
 
 impl Style {
     /// Returns the style for the environment: no colors if `NO_COLOR` is set.
-    pub(crate) fn of_terminal() -> Self {
+    pub(crate) fn from_env() -> Self {
         Self {
             is_coloured: env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()),
             width: None,

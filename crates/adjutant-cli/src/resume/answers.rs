@@ -35,7 +35,7 @@ pub(crate) fn answers(
                 format!("there are two answers to {}", pause.id),
             ));
         }
-        given.push(pause.answered(answer));
+        given.push(pause.with_answer(answer));
     }
     let is_all = |ids: &[String]| ids.iter().any(String::is_empty);
     let (approves, denies) = (is_all(&args.approve), is_all(&args.deny));
@@ -56,7 +56,7 @@ pub(crate) fn answers(
         };
         let answer =
             answer.or_else(|| (approves && waits::is_approval(pause)).then(Answer::approve));
-        given.extend(answer.map(|answer| pause.answered(answer)));
+        given.extend(answer.map(|answer| pause.with_answer(answer)));
     }
     for Answered {
         pause: id, answer, ..

@@ -57,7 +57,7 @@ async fn into(
     sessions
         .export(log, &mut out)
         .await
-        .map_err(|error| trouble::of_journal(&error))
+        .map_err(|error| trouble::journal_problem(&error))
 }
 
 /// Reads a session from a file.
@@ -112,10 +112,14 @@ async fn from(
     };
     named.iter().filter(|_| imported.is_ok()).for_each(drop);
     imported.map_err(|error| match error.kind {
-        JournalErrorKind::Exists => trouble::of_journal(&error).hint("--as gives it another name"),
+        JournalErrorKind::Exists => {
+            trouble::journal_problem(&error).hint("--as gives it another name")
+        }
         // The error is about the file, not about a session of the store.
-        JournalErrorKind::Corrupt => Problem::of(Exit::Failed, &error).hint("nothing was imported"),
-        _ => trouble::of_journal(&error),
+        JournalErrorKind::Corrupt => {
+            Problem::from_error(Exit::Failed, &error).hint("nothing was imported")
+        }
+        _ => trouble::journal_problem(&error),
     })
 }
 

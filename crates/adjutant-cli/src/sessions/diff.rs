@@ -17,7 +17,7 @@ pub(crate) async fn diff(args: &args::Diff) -> Result<Exit, Problem> {
     let diff = sessions
         .diff(&id(&args.one), &id(&args.other))
         .await
-        .map_err(|error| trouble::of_journal(&error))?;
+        .map_err(|error| trouble::journal_problem(&error))?;
     write(&text(&diff, [&args.one, &args.other]))?;
     Ok(Exit::Finished)
 }

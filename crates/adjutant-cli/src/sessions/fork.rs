@@ -57,7 +57,7 @@ pub(crate) async fn copy(
     to: &LogId,
 ) -> Result<LogInfo, Problem> {
     let forked = sessions.fork(&from.log, until, to).await;
-    let info = forked.map_err(|error| trouble::of_session(&error, &to.0))?;
+    let info = forked.map_err(|error| trouble::session_problem(&error, &to.0))?;
     // The labels are copied: they contain the directory, and the tools that need an approval.
     label(sessions, to, from.about.labels.iter().map(|label| &**label)).await?;
     Ok(info)
@@ -75,7 +75,7 @@ async fn label<'l>(
     sessions
         .label(to, &labels, &[])
         .await
-        .map_err(|error| trouble::of_journal(&error))
+        .map_err(|error| trouble::journal_problem(&error))
 }
 
 /// Copies a session, or its first records, and its files into a new directory, in their state at that time. The new
@@ -98,13 +98,13 @@ pub(crate) async fn with_files(
         )
     };
     let files = Files::new(named::directory(from)?.ok_or_else(none)?);
-    let files = files.map_err(|error| Problem::of(Exit::Usage, &error))?;
+    let files = files.map_err(|error| Problem::from_error(Exit::Usage, &error))?;
     let sessions = store.sessions();
     let history = undo::history(&*store.journal(), &from.log).await?;
     // The label of the directory is added when the files exist, so that the session is not continued in the original
     // directory.
     let forked = sessions.fork(&from.log, at, to).await;
-    let info = forked.map_err(|error| trouble::of_session(&error, &to.0))?;
+    let info = forked.map_err(|error| trouble::session_problem(&error, &to.0))?;
     let copied = async {
         let (undo, (until, since)) = (store.undo()?, history.parted(info.head));
         let place = folder.to_owned();
@@ -113,10 +113,9 @@ pub(crate) async fn with_files(
         let copied = copied
             .map_err(|error| Problem::new(Exit::Failed, "the copying broke down").cause(&error))?;
         let copied = copied.map_err(|error| match error.kind() {
-            ErrorKind::Root => {
-                Problem::of(Exit::Usage, &error).hint("a new or empty directory takes the files")
-            }
-            _ => Problem::of(Exit::Failed, &error),
+            ErrorKind::Root => Problem::from_error(Exit::Usage, &error)
+                .hint("a new or empty directory takes the files"),
+            _ => Problem::from_error(Exit::Failed, &error),
         })?;
         let own = named::label(folder)?;
         let others = from

@@ -42,7 +42,7 @@ pub(crate) async fn list(args: &List) -> Result<Exit, Problem> {
         .sessions()
         .list(&query)
         .await
-        .map_err(|error| trouble::of_journal(&error))?;
+        .map_err(|error| trouble::journal_problem(&error))?;
     let listed = look(&store.sessions(), page.logs).await;
     let text = if args.json {
         listed.iter().map(json).collect()
@@ -278,7 +278,7 @@ pub(crate) async fn tree(args: &Named) -> Result<Exit, Problem> {
     let tree = sessions
         .tree(&id(&args.name))
         .await
-        .map_err(|error| trouble::of_journal(&error))?;
+        .map_err(|error| trouble::journal_problem(&error))?;
     let mut text = tree
         .missing
         .map(|log| format!("{} (deleted)\n", plain::line(&log.0)))

@@ -34,7 +34,7 @@ pub(crate) async fn show(args: &Show) -> Result<Exit, Problem> {
     let page = sessions
         .show_page(&id(&args.name), after, args.limit as usize)
         .await;
-    let page = page.map_err(|error| trouble::of_journal(&error))?;
+    let page = page.map_err(|error| trouble::journal_problem(&error))?;
     let text: String = page
         .items
         .iter()
@@ -65,7 +65,7 @@ async fn follow(args: &Show, sessions: &Sessions, mut after: Seq) -> Result<Exit
         if info.head > after {
             let mut shown = sessions.show(&info.log);
             while let Some(shown) = shown.next().await {
-                let shown = shown.map_err(|error| trouble::of_journal(&error))?;
+                let shown = shown.map_err(|error| trouble::journal_problem(&error))?;
                 // A partial reply is printed when it is complete.
                 let is_partial = info.is_owned && shown.kind == ShownKind::Heard;
                 if shown.seq > after

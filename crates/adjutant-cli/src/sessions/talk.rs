@@ -105,7 +105,7 @@ async fn post(
         .journal()
         .post(&id(name), post)
         .await
-        .map_err(|error| trouble::of_journal(&error))?;
+        .map_err(|error| trouble::journal_problem(&error))?;
     note(if info.is_owned {
         "whoever works in the session hears it"
     } else {
@@ -130,10 +130,10 @@ impl Posted {
                 .journal()
                 .info(&self.log)
                 .await
-                .map_err(|error| trouble::of_journal(&error))?;
+                .map_err(|error| trouble::journal_problem(&error))?;
             let mut records = self.store.journal().read(&self.log, after);
             while let Some(stamped) = records.next().await {
-                let stamped = stamped.map_err(|error| trouble::of_journal(&error))?;
+                let stamped = stamped.map_err(|error| trouble::journal_problem(&error))?;
                 after = stamped.seq;
                 let is_first = || !stamped.thread.as_str().contains('/');
                 let is_asked = self

@@ -35,7 +35,7 @@ pub(crate) async fn verify(args: &Verify) -> Result<Exit, Problem> {
         let page = sessions
             .list(&query)
             .await
-            .map_err(|error| trouble::of_journal(&error))?;
+            .map_err(|error| trouble::journal_problem(&error))?;
         for info in &page.logs {
             let exit = check(&sessions, &info.log.0).await?;
             if exit != Exit::Finished {
@@ -98,7 +98,7 @@ pub(crate) async fn delete(args: &Delete) -> Result<Exit, Problem> {
             // It was named twice, or deleted by another process.
             Err(error) if error.kind == JournalErrorKind::Missing => {}
             deleted => {
-                deleted.map_err(|error| trouble::of_session(&error, name))?;
+                deleted.map_err(|error| trouble::session_problem(&error, name))?;
                 write(&format!("deleted {}\n", plain::line(name)))?;
             }
         }
@@ -124,7 +124,7 @@ pub(crate) async fn rename(args: &Rename) -> Result<Exit, Problem> {
     let sessions = store.sessions();
     let from = named::find(&sessions, &args.from).await?.log;
     let renamed = sessions.rename(&from, &id(&args.to)).await;
-    renamed.map_err(|error| trouble::of_session(&error, &args.from))?;
+    renamed.map_err(|error| trouble::session_problem(&error, &args.from))?;
     tell(&format!(
         "{} is called {} now",
         plain::word(&args.from),
@@ -165,7 +165,7 @@ pub(crate) async fn label(args: &Label) -> Result<Exit, Problem> {
         sessions
             .label(&log, &add, &remove)
             .await
-            .map_err(|error| trouble::of_journal(&error))?;
+            .map_err(|error| trouble::journal_problem(&error))?;
     }
     let info = named::find(&sessions, &args.name).await?;
     let labels = info
@@ -184,7 +184,7 @@ pub(crate) async fn sweep(at: &At) -> Result<Exit, Problem> {
         .sessions()
         .sweep()
         .await
-        .map_err(|error| trouble::of_journal(&error))?;
+        .map_err(|error| trouble::journal_problem(&error))?;
     tell(&format!(
         "removed {} texts, {} bytes",
         grouped(swept.attachments),

@@ -58,7 +58,7 @@ async fn perform(args: &args::Undo) -> Result<Exit, Problem> {
     let after = args
         .to
         .map_or_else(|| history.before(None).unwrap_or_default(), Seq);
-    let files = Files::new(directory).map_err(|error| Problem::of(Exit::Usage, &error))?;
+    let files = Files::new(directory).map_err(|error| Problem::from_error(Exit::Usage, &error))?;
     let restored = restore(&history, &store, &files, after)?;
     if restored.is_empty() {
         tell("nothing is to be put back");
@@ -77,7 +77,7 @@ async fn perform(args: &args::Undo) -> Result<Exit, Problem> {
 pub(crate) async fn history(journal: &dyn Journal, log: &LogId) -> Result<FileHistory, Problem> {
     FileHistory::read(journal, log)
         .await
-        .map_err(|error| trouble::of_journal(&error))
+        .map_err(|error| trouble::journal_problem(&error))
 }
 
 /// Restores files to their state at a record, and returns the changed ones as messages.
@@ -91,7 +91,7 @@ pub(crate) fn restore(
     at: Seq,
 ) -> Result<Vec<String>, Problem> {
     let restored = store.undo()?.restore(files, &history.parted(at).1);
-    let restored = restored.map_err(|error| Problem::of(Exit::Failed, &error))?;
+    let restored = restored.map_err(|error| Problem::from_error(Exit::Failed, &error))?;
     Ok(restored
         .iter()
         .map(|path| plain::whole(&path.to_string_lossy()))

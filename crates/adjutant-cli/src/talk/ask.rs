@@ -154,7 +154,7 @@ impl Questions {
         };
         let pause = &question.pause;
         let call = pause.call.as_ref();
-        let change = call.and_then(|call| diff::of_call(call.name.as_str(), &call.args));
+        let change = call.and_then(|call| diff::call_diff(call.name.as_str(), &call.args));
         let is_usual = call.is_some_and(|call| {
             pause.key.is_none() && *pause.ask.prompt == *waits::usual(call.name.as_str())
         });

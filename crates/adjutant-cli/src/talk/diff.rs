@@ -10,7 +10,7 @@ const MAX_LINES: usize = 24;
 
 /// Returns the change that a call would make, as lines that contain all of its arguments; `None` if it does not change
 /// a text.
-pub(crate) fn of_call(tool: &str, args: &str) -> Option<Vec<String>> {
+pub(crate) fn call_diff(tool: &str, args: &str) -> Option<Vec<String>> {
     let args: Map<String, Value> = serde_json::from_str(args).ok()?;
     let text = |name: &str| args.get(name).and_then(Value::as_str);
     let (shown, lines) = match tool {
@@ -52,7 +52,7 @@ pub(crate) fn of_call(tool: &str, args: &str) -> Option<Vec<String>> {
 }
 
 /// Returns the change that a call has made, from its result.
-pub(crate) fn of_result(result: &CallResult) -> Option<Vec<String>> {
+pub(crate) fn result_diff(result: &CallResult) -> Option<Vec<String>> {
     let diff = result.details.get("diff").and_then(Value::as_str)?;
     Some(signed("", diff)).filter(|_| !diff.is_empty())
 }
@@ -132,19 +132,19 @@ mod tests {
     #[test]
     fn diff_shows_what_changes_when_a_call_edits() {
         let edit = r#"{"path":"a.rs","old_text":"one\ntwo\nthree\n","new_text":"one\n2\u001b[2J\nthree\n","all":true}"#;
-        let lines = of_call("edit_file", edit).expect("an edit is a change");
+        let lines = call_diff("edit_file", edit).expect("an edit is a change");
         let plain = Style::test(false, 80);
         assert_eq!(
             shown(&lines, true, plain),
             "  @ a.rs all: true\n   one\n  -two\n  +2\\u{1b}[2J\n   three\n"
         );
         let edit = r#"{"path":"a.rs","old_text":"x","new_text":"x\r\n"}"#;
-        let lines = of_call("edit_file", edit).expect("an edit is a change");
+        let lines = call_diff("edit_file", edit).expect("an edit is a change");
         assert_eq!(
             shown(&lines, true, plain),
             "  @ a.rs\n  -x\n  - (no line end here)\n  +x\\u{d}\n"
         );
-        let write = of_call(
+        let write = call_diff(
             "write_file",
             &format!(r#"{{"path":"b","content":"{}"}}"#, "x\\n".repeat(30)),
         );
@@ -154,6 +154,6 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("… 7 more lines\x1b[0m\n"), "{text}");
-        assert_eq!(of_call("read_file", "{}"), None);
+        assert_eq!(call_diff("read_file", "{}"), None);
     }
 }

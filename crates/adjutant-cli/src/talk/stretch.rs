@@ -157,7 +157,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
                 .create(&self.talk.name, about)
                 .await;
             if let Err(error) = created {
-                return self.tell(&trouble::of_session(&error, &self.talk.name.0));
+                return self.tell(&trouble::session_problem(&error, &self.talk.name.0));
             }
         }
         self.input.board.set_busy(true);
@@ -187,7 +187,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             }
             _ => {}
         }
-        let took = Took::of(result);
+        let took = Took::from_result(result);
         self.screen.tell(&took.to_string());
         self.talk.took = Some(self.talk.took.map_or(took, |all| all.and(took)));
     }
@@ -240,7 +240,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
             EventKind::ReplyFinished { .. } if event.who.depth == 0 => paper.end(),
             // A call with a question was displayed already.
             EventKind::ToolFinished { call, result, .. } if !self.questions.was_asked(*call) => {
-                if let Some(lines) = diff::of_result(result) {
+                if let Some(lines) = diff::result_diff(result) {
                     paper.print(diff::shown(&lines, false, paper.style));
                 }
             }
@@ -426,7 +426,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
                 self.talk.mode = Some(mode);
                 self.screen.tell(&format!("mode: {mode}"));
             }
-            Err(error) => self.tell(&Problem::of(Exit::Usage, &error)),
+            Err(error) => self.tell(&Problem::from_error(Exit::Usage, &error)),
         }
     }
 
@@ -484,7 +484,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         let said = server
             .prompt(prompt, arguments)
             .await
-            .map_err(|error| Problem::of(Exit::Failed, &error))?;
+            .map_err(|error| Problem::from_error(Exit::Failed, &error))?;
         for part in &said {
             if let Some(text) = part.as_text() {
                 self.screen.tell(&plain::stream(text));
@@ -503,7 +503,7 @@ impl<'s, 'a, 'h> Stretch<'s, 'a, 'h> {
         let page = sessions
             .list(&query)
             .await
-            .map_err(|error| trouble::of_journal(&error))?;
+            .map_err(|error| trouble::journal_problem(&error))?;
         let table = list::table(&list::look(&sessions, page.logs).await);
         self.screen.tell(if table.is_empty() {
             "none"

@@ -22,7 +22,7 @@ use crate::{
     plain,
     problem::Problem,
     screen::Screen,
-    trouble::of_runtime,
+    trouble::runtime_problem,
 };
 
 /// The suffix of the names of further manifests.
@@ -88,7 +88,7 @@ pub(super) async fn make(
             .collect();
         let loaded = create::load(file)?;
         if let Some(other) = names.insert(Arc::clone(&loaded.manifest.name), file) {
-            return Err(of_one_name(&loaded.manifest.name, other, file));
+            return Err(duplicate_name_problem(&loaded.manifest.name, other, file));
         }
         loaded
             .warnings
@@ -103,7 +103,7 @@ pub(super) async fn make(
                 .canonicalize()
                 .is_ok_and(|it| file.canonicalize().is_ok_and(|file| file != it))
         }) {
-            return Err(of_one_name(&loaded.manifest.name, source, file));
+            return Err(duplicate_name_problem(&loaded.manifest.name, source, file));
         }
         let next = next.get(&loaded.manifest.name).cloned();
         let overrides = next
@@ -133,7 +133,9 @@ pub(super) async fn make(
             .desired(entry.id)
             .is_ok_and(|desired| desired.goal == Goal::Running)
         {
-            consent.ask(&Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?)?;
+            consent.ask(
+                &Wants::from_agent(&entry.workspace).map_err(|error| runtime_problem(&error))?,
+            )?;
             consent::warn(&entry.resolved.manifest);
         }
     }
@@ -152,14 +154,14 @@ pub(super) async fn make(
         place
             .home
             .desire(instance.id(), Goal::Running)
-            .map_err(|error| of_runtime(&error))?;
+            .map_err(|error| runtime_problem(&error))?;
         screen.tell(&format!("{name}: created of {}", file.display()));
     }
     Ok(())
 }
 
 /// Returns the problem that two manifests have the same name.
-fn of_one_name(name: &str, one: &Path, other: &Path) -> Problem {
+fn duplicate_name_problem(name: &str, one: &Path, other: &Path) -> Problem {
     let text = format!(
         "two manifests describe the agent {name}: {} and {}",
         one.display(),
@@ -195,7 +197,7 @@ async fn renew(
                 place
                     .home
                     .desire_restart(entry.id)
-                    .map_err(|error| of_runtime(&error))?;
+                    .map_err(|error| runtime_problem(&error))?;
             }
             screen.tell(&format!("{}: updated", entry.name));
         }
@@ -252,13 +254,19 @@ fn bytes(folder: &Path, depth: usize) -> u64 {
 }
 
 async fn remove(entry: &Entry, backend: &dyn Backend) -> Result<(), Problem> {
-    let loaded = backend.load().await.map_err(|error| of_runtime(&error))?;
+    let loaded = backend
+        .load()
+        .await
+        .map_err(|error| runtime_problem(&error))?;
     match loaded
         .instances
         .iter()
         .find(|instance| instance.id() == entry.id)
     {
-        Some(instance) => instance.remove().await.map_err(|error| of_runtime(&error)),
+        Some(instance) => instance
+            .remove()
+            .await
+            .map_err(|error| runtime_problem(&error)),
         None => Err(Problem::new(
             Exit::Failed,
             format!("the agent {} cannot be used", entry.name),

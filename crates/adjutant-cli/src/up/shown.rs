@@ -103,7 +103,7 @@ fn rows(rows: &[AgentRow]) -> Vec<String> {
         .max()
         .unwrap_or_default();
     lines.extend(drawn.iter().take(MAX_DRAWN).map(|row| {
-        plain::line(&of_row(row)).replacen(&*row.agent, &format!("{:width$}", row.agent), 1)
+        plain::line(&format_row(row)).replacen(&*row.agent, &format!("{:width$}", row.agent), 1)
     }));
     if rows.len() > MAX_DRAWN {
         lines.push(format!("({} more)", rows.len() - MAX_DRAWN));
@@ -111,7 +111,7 @@ fn rows(rows: &[AgentRow]) -> Vec<String> {
     lines
 }
 
-fn of_row(row: &AgentRow) -> String {
+fn format_row(row: &AgentRow) -> String {
     let restarts = if row.restarts == 0 {
         String::new()
     } else {

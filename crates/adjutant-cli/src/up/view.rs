@@ -31,7 +31,7 @@ use crate::{
     problem::Problem,
     screen::{Chatter, tell, write},
     store::Store,
-    trouble::of_runtime,
+    trouble::runtime_problem,
     up,
     work::work,
 };
@@ -62,7 +62,7 @@ async fn perform(args: &args::ViewPage) -> Result<Exit, Problem> {
     let prompter: Arc<dyn Prompter> = Arc::new(prompter(&store));
     let view = View::bind([(STORE.into(), prompter)], args.port)
         .await
-        .map_err(|error| of_runtime(&error))?;
+        .map_err(|error| runtime_problem(&error))?;
     let opened = shown(&view.url(), args.no_open)?;
     tell(
         "the page is there until Ctrl-C; the address holds its token: whoever has it can do what you can",
@@ -78,17 +78,17 @@ async fn perform(args: &args::ViewPage) -> Result<Exit, Problem> {
 
 /// Prints the address at which `adjutant up` serves the web UI.
 async fn agents(args: &args::ViewPage) -> Result<Exit, Problem> {
-    let place = AgentFolder::of(&args.homed, &args.directory);
+    let place = AgentFolder::new(&args.homed, &args.directory);
     let up = || place.command("up");
     let file = ControlFile::read(&place.home)
-        .map_err(|error| of_runtime(&error).hint(format!("`{}` first", up())))?;
+        .map_err(|error| runtime_problem(&error).hint(format!("`{}` first", up())))?;
     let there = ControlClient::new(file.address, file.token.as_str())
-        .map_err(|error| of_runtime(&error))?;
+        .map_err(|error| runtime_problem(&error))?;
     // It may have ended in the meantime.
     there
         .agents()
         .await
-        .map_err(|error| of_runtime(&error).hint(format!("`{}` first", up())))?;
+        .map_err(|error| runtime_problem(&error).hint(format!("`{}` first", up())))?;
     let opened = shown(
         &adjutant_server::url(file.address, &file.token),
         args.no_open,
@@ -110,7 +110,7 @@ fn shown(url: &str, no_open: bool) -> Result<Option<Opener>, Problem> {
 /// Returns the sessions of a store; files can be restored in sessions with a local directory.
 pub(crate) fn prompter(store: &Store) -> StoredPrompter {
     let prompter = match store.opened().due_work() {
-        Ok(due) => StoredPrompter::of_workers(due),
+        Ok(due) => StoredPrompter::with_queue(due),
         Err(_) => StoredPrompter::new(store.journal()),
     };
     let store = store.clone();

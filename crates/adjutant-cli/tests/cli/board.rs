@@ -20,7 +20,7 @@ async fn plan(file: &Path) -> [String; 3] {
         .criterion("It is deep.")
         .priority(2);
     let dig = board
-        .create(dig.created_by("lead"))
+        .create(dig.creator("lead"))
         .await
         .expect("it can be created")
         .id;
@@ -36,7 +36,7 @@ async fn plan(file: &Path) -> [String; 3] {
         .id;
     board.claim(&dig, "ada", LEASE).await.expect("it is free");
     board
-        .finish(&dig, "ada", Finish::failed("There is rock."))
+        .finish(&dig, "ada", Finish::failure("There is rock."))
         .await
         .expect("it is ada's");
     board.claim(&rake, "bob", LEASE).await.expect("it is free");

@@ -58,7 +58,7 @@ fn refusal_is_told_with_a_cure_when_a_provider_answers_with_a_status() {
         "{} answered 529 (overloaded_error): Overloaded",
         "{} answered 503 (server_error): Overloaded",
     ];
-    check(&Fault::overloaded(), causes, later);
+    check(&Fault::overload_error(), causes, later);
     let limited =
         "This request would exceed your organization's rate limit. Please try again later.";
     let causes = ["rate_limit_error", "rate_limit_exceeded"]
@@ -93,7 +93,7 @@ fn variable_of_the_key_is_named_when_the_key_is_wrong() {
              hint: check the key in {variable}\n",
             vendor.model()
         );
-        broken(vendor, &Fault::unauthorized(), &["Hi"]).check(1, "", &stderr);
+        broken(vendor, &Fault::auth_error(), &["Hi"]).check(1, "", &stderr);
     }
 }
 

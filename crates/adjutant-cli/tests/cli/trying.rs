@@ -84,7 +84,7 @@ fn answer_is_taken_back_when_it_breaks_off_and_is_given_again() {
 
 #[test]
 fn next_model_answers_when_the_first_one_is_down() {
-    let first = Loopback::setup(ScriptedModel::new([])).fault_all(Fault::overloaded());
+    let first = Loopback::setup(ScriptedModel::new([])).fault_all(Fault::overload_error());
     let (first, second) = (
         first.start_blocking().expect("a port"),
         serve([says("Here.")]),
@@ -130,7 +130,7 @@ fn next_model_begins_again_when_the_first_one_breaks_off() {
 
 #[test]
 fn hint_names_the_key_of_the_model_that_was_asked_last() {
-    let down = || Loopback::setup(ScriptedModel::new([])).fault_all(Fault::unauthorized());
+    let down = || Loopback::setup(ScriptedModel::new([])).fault_all(Fault::auth_error());
     let (first, second) = (
         down().start_blocking().expect("a port"),
         down().start_blocking().expect("a port"),

@@ -9,7 +9,7 @@ use adjutant_llm::{
 };
 use futures_util::FutureExt;
 
-use super::{scaled, unscaled};
+use super::{scale_estimate, unscale_tokens};
 
 /// The largest number of characters of a message in the prompt.
 const MAX_MESSAGE: usize = 6_000;
@@ -95,8 +95,8 @@ impl Ask {
         } else {
             FIRST
         };
-        let fixed = scaled(Estimate.count(SYSTEM) + Estimate.count(instruction), ratio);
-        let text = render(cut, unscaled(room.saturating_sub(fixed), ratio));
+        let fixed = scale_estimate(Estimate.count(SYSTEM) + Estimate.count(instruction), ratio);
+        let text = render(cut, unscale_tokens(room.saturating_sub(fixed), ratio));
         let options = Options {
             max_output_tokens: Some(output),
             cache: Cache::Off,
@@ -200,7 +200,7 @@ fn turn_text(turn: &Turn) -> String {
             "[call {}] {args}\n[{}] {}",
             call.name,
             outcome(result),
-            shown(result)
+            format_result(result)
         );
     }
     text
@@ -214,7 +214,7 @@ fn outcome(result: &CallResult) -> &'static str {
     }
 }
 
-fn shown(result: &CallResult) -> String {
+fn format_result(result: &CallResult) -> String {
     clip(&contents(&result.content), MAX_RESULT)
 }
 

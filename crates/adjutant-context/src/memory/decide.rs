@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    extract::{Learned, MAX_LEARNED_BYTES, compiled, failed},
+    extract::{Learned, MAX_LEARNED_BYTES, compile_shape, model_error},
     fuse::Remembered,
     ids,
     memories::Memories,
@@ -107,7 +107,7 @@ impl Memories {
             return self.add_new(&new, learned).await;
         }
         let (decisions, mut wrong) = match decide(new.text, &near, model).await {
-            Ok(said) => checked(&said, &near),
+            Ok(said) => check_decisions(&said, &near),
             Err(error) => (Vec::new(), vec![adjutant_agent::chain(&error)]),
         };
         let mut kept = false;
@@ -172,7 +172,7 @@ impl Memories {
     /// Adds a fact under an id derived from its content, so that reading a part again after a crash adds no
     /// duplicates.
     async fn add_new(&self, new: &New<'_>, learned: &mut Learned) -> Result<(), MemoryError> {
-        let id = ids::derived(&[
+        let id = ids::derive_id(&[
             &self.owner.0,
             new.source,
             &new.from.to_string(),
@@ -229,17 +229,17 @@ async fn decide(
         "required": ["decisions"],
         "additionalProperties": false,
     });
-    let shape = compiled::<Decisions>(Format::new("decisions", schema))?;
+    let shape = compile_shape::<Decisions>(Format::new("decisions", schema))?;
     let request = Request::new().system(SYSTEM).user(&*shown);
     let shaped = shape.ask(model, request).await;
     Ok(shaped
-        .map_err(|error| failed("the model returned no decisions", error))?
+        .map_err(|error| model_error("the model returned no decisions", error))?
         .value
         .decisions)
 }
 
 /// The valid decisions, and the errors of the others.
-fn checked(said: &[Value], near: &[Remembered]) -> (Vec<Decision>, Vec<String>) {
+fn check_decisions(said: &[Value], near: &[Remembered]) -> (Vec<Decision>, Vec<String>) {
     let (mut decisions, mut wrong) = (Vec::new(), Vec::new());
     if said.is_empty() {
         wrong.push("the model decided nothing".to_owned());

@@ -86,7 +86,7 @@ impl Memories {
     /// `Io`.
     pub async fn unread(&self, source: &str) -> Result<(), MemoryError> {
         let _reading = self.reading.lock().await;
-        let read = self.store.marked(&self.owner, source).await?;
+        let read = self.store.read_mark(&self.owner, source).await?;
         self.store
             .mark(&self.owner, source, read, 0)
             .await
@@ -105,7 +105,7 @@ impl Memories {
         let model = self.model.as_ref().unwrap_or(model);
         let _reading = self.reading.lock().await;
         loop {
-            let from = self.store.marked(&self.owner, source).await?;
+            let from = self.store.read_mark(&self.owner, source).await?;
             let Some(part) = ConversationPart::next(history, from) else {
                 return Ok(());
             };
@@ -115,7 +115,7 @@ impl Memories {
                 Vec::new()
             };
             // Another process may have read it in the meantime; its result counts.
-            if self.store.marked(&self.owner, source).await? == from {
+            if self.store.read_mark(&self.owner, source).await? == from {
                 self.keep(facts, (source, from), &Metered { model, meter }, learned)
                     .await?;
             }
@@ -135,7 +135,7 @@ async fn find(
     model: &Metered<'_>,
     learned: &mut Learned,
 ) -> Result<Vec<Arc<str>>, MemoryError> {
-    let request = Request::new().system(SYSTEM).user(&*part.shown());
+    let request = Request::new().system(SYSTEM).user(&*part.to_json());
     let facts = match shape()?.ask(model, request).await {
         Ok(shaped) => shaped.value.facts,
         // It would refuse again, and nothing behind the part would ever be read.
@@ -146,7 +146,7 @@ async fn find(
             Vec::new()
         }
         Err(error) => {
-            return Err(failed(
+            return Err(model_error(
                 "the facts of a conversation could not be found",
                 error,
             ));
@@ -179,18 +179,18 @@ fn shape() -> Result<Shape<Facts>, MemoryError> {
         "required": ["facts"],
         "additionalProperties": false,
     });
-    compiled(Format::new("facts", schema))
+    compile_shape(Format::new("facts", schema))
 }
 
-pub(super) fn compiled<T: serde::de::DeserializeOwned>(
+pub(super) fn compile_shape<T: serde::de::DeserializeOwned>(
     format: Format,
 ) -> Result<Shape<T>, MemoryError> {
-    let mut shape = Shape::of(format)
-        .map_err(|error| failed("the form of an answer could not be made", error))?;
+    let mut shape = Shape::from_format(format)
+        .map_err(|error| model_error("the form of an answer could not be made", error))?;
     shape.repairs = REPAIRS;
     Ok(shape)
 }
 
-pub(super) fn failed(what: &str, error: adjutant_llm::Error) -> MemoryError {
+pub(super) fn model_error(what: &str, error: adjutant_llm::Error) -> MemoryError {
     MemoryError::new(MemoryErrorKind::Model, what).with_source(error)
 }

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Builder;
 
 /// The id that always comes of these parts: a UUID of version 8.
-pub(super) fn derived(parts: &[&str]) -> FactId {
+pub(super) fn derive_id(parts: &[&str]) -> FactId {
     let mut digest = Sha256::new();
     for part in parts {
         // Its length keeps a part from running into the next one.
@@ -31,7 +31,7 @@ pub(super) fn metadata(source: &str, session: Option<&str>, now_ms: u64) -> Meta
     let mut metadata = Metadata::new();
     let mut put = |name: &str, value: &str| metadata.insert(Arc::from(name), Value::from(value));
     put("source", source);
-    put("created_at", &Utc::of_ms(now_ms).to_string());
+    put("created_at", &Utc::from_ms(now_ms).to_string());
     if let Some(session) = session {
         put("session", session);
     }
@@ -44,8 +44,8 @@ mod tests {
 
     #[test]
     fn derived_ids_are_equal_only_when_each_part_is() {
-        assert_eq!(derived(&["a", "b"]), derived(&["a", "b"]));
-        assert_ne!(derived(&["a", "b"]), derived(&["ab"]));
-        assert_eq!(derived(&["a"]).0.as_bytes()[14], b'8');
+        assert_eq!(derive_id(&["a", "b"]), derive_id(&["a", "b"]));
+        assert_ne!(derive_id(&["a", "b"]), derive_id(&["ab"]));
+        assert_eq!(derive_id(&["a"]).0.as_bytes()[14], b'8');
     }
 }

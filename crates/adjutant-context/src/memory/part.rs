@@ -46,7 +46,7 @@ impl ConversationPart {
         };
         let mut bytes = 0_usize;
         for stored in history.iter_from(first) {
-            if let Some((who, text)) = said(stored, MAX_SAID_BYTES) {
+            if let Some((who, text)) = entry_text(stored, MAX_SAID_BYTES) {
                 bytes = bytes.saturating_add(text.len());
                 if bytes > MAX_PART_BYTES && !part.said.is_empty() {
                     break;
@@ -60,7 +60,7 @@ impl ConversationPart {
     }
 
     /// Returns its text for the model.
-    pub(super) fn shown(&self) -> Arc<str> {
+    pub(super) fn to_json(&self) -> Arc<str> {
         json!({ "before": self.before, "new": self.said })
             .to_string()
             .into()
@@ -70,10 +70,10 @@ impl ConversationPart {
 const USER: &str = "user";
 
 /// The author and the text of an entry. Tool results, reminders and entries of the application do not count.
-fn said(stored: &Stored, max: usize) -> Option<(&'static str, String)> {
+fn entry_text(stored: &Stored, max: usize) -> Option<(&'static str, String)> {
     let (who, text) = match &stored.entry {
         Entry::Turn(turn) => ("assistant", turn.reply().text()),
-        other => (USER, said_by_person(other)?.collect::<Vec<_>>().join("\n")),
+        other => (USER, user_texts(other)?.collect::<Vec<_>>().join("\n")),
     };
     let text = words::cut(text.trim(), max);
     (!text.is_empty()).then(|| (who, text.to_owned()))
@@ -85,7 +85,7 @@ fn before(history: &Transcript, first: usize) -> Vec<Value> {
         .rev()
         .filter_map(|at| history.get(at));
     let said = nearest
-        .filter_map(|stored| said(stored, MAX_BEFORE_BYTES))
+        .filter_map(|stored| entry_text(stored, MAX_BEFORE_BYTES))
         .take(BEFORE);
     let mut before: Vec<Value> = said
         .map(|(who, text)| json!({ "who": who, "said": text }))
@@ -95,7 +95,7 @@ fn before(history: &Transcript, first: usize) -> Vec<Value> {
 }
 
 /// The texts of an entry, if its author is a person.
-pub(super) fn said_by_person(entry: &Entry) -> Option<impl Iterator<Item = &str>> {
+pub(super) fn user_texts(entry: &Entry) -> Option<impl Iterator<Item = &str>> {
     match entry {
         Entry::User(UserMessage {
             content,

@@ -10,7 +10,7 @@ use adjutant_llm::{Entry, Origin, UserMessage};
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::{fuse::Remembered, memories::Memories, meter::Meter, part::said_by_person, words};
+use super::{fuse::Remembered, memories::Memories, meter::Meter, part::user_texts, words};
 
 /// The name of the effect.
 const KIND: &str = "memory";
@@ -52,7 +52,7 @@ impl Effect for Recall {
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let said: Vec<&str> = cx
             .fresh()
-            .filter_map(|stored| said_by_person(&stored.entry))
+            .filter_map(|stored| user_texts(&stored.entry))
             .flatten()
             .collect();
         // There is no search during a preview of the next request, or while the context must shrink.

@@ -89,7 +89,8 @@ where
             if spent.total() > 0 {
                 task.cx.backend.charge(spent);
             }
-            done.map(CallResult::ok).map_err(|error| refused(&error))
+            done.map(CallResult::ok)
+                .map_err(|error| to_tool_error(&error))
         }
     })
 }
@@ -176,7 +177,7 @@ impl MemoryCall {
         let log = self.cx.get::<LogId>().filter(|log| !log.0.is_empty());
         // Without a log no call can be repeated; the agent's id separates several agents.
         let log = log.map_or_else(|| Arc::clone(&who.agent_id), |log| Arc::clone(&log.0));
-        Some(ids::derived(&[
+        Some(ids::derive_id(&[
             &self.memories.owner.0,
             &log,
             who.thread.as_str(),
@@ -190,7 +191,7 @@ fn line(id: &FactId, text: &str) -> String {
 }
 
 /// Returns the error for the model. It does not distinguish an unknown id from an id of another owner.
-fn refused(error: &MemoryError) -> ToolError {
+fn to_tool_error(error: &MemoryError) -> ToolError {
     match error.kind {
         MemoryErrorKind::Missing => {
             ToolError::failed("there is no memory of that id; hint: recall_memories shows the ids")

@@ -276,7 +276,7 @@ async fn run_ends_without_a_trace_of_it_when_it_is_cancelled_while_a_summary_is_
         .stream()
         .expect("the session is free");
     let (stopper, detached) = (running.stopper(), running.detach());
-    gate.reached().await;
+    gate.wait_until_reached().await;
     stopper.stop(CancelBy::User);
     let result = detached
         .await

@@ -24,7 +24,7 @@ async fn flush_waits_when_a_run_is_still_being_read() {
         .run("I am Ada.")
         .await
         .expect("the run finishes");
-    gate.reached().await;
+    gate.wait_until_reached().await;
     assert_eq!(texts(&memories).await, [""; 0]);
     let flushing = tokio::spawn({
         let memories = memories.clone();
@@ -66,7 +66,7 @@ async fn runs_of_a_session_are_read_once_when_they_end_quickly() {
     let memories = memories.model(Arc::clone(&helper));
     let agent = agent(&memories, 3);
     agent.run("I am Ada.").await.expect("the run finishes");
-    gate.reached().await;
+    gate.wait_until_reached().await;
     agent.run("I like tea.").await.expect("the run finishes");
     agent.run("Lots of it.").await.expect("the run finishes");
     gate.open();
@@ -107,7 +107,7 @@ async fn session_is_left_for_later_when_too_many_wait() {
     let memories = memories.model(Arc::clone(&helper));
     let agent = agent(&memories, 66);
     agent.run("0").await.expect("the run finishes");
-    gate.reached().await;
+    gate.wait_until_reached().await;
     for n in 1..=64 {
         agent
             .new_session()
@@ -153,7 +153,7 @@ fn interrupted_reading_is_made_up_for_when_a_runtime_ended_under_it() {
             .run("I am Ada.")
             .await
             .expect("the run finishes");
-        gate.reached().await;
+        gate.wait_until_reached().await;
     });
     drop(first);
     runtime().block_on(async {

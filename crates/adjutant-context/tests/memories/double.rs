@@ -98,8 +98,8 @@ impl Memory for Double {
         self.inner()?.by_vector(owner, vector, limit).await
     }
 
-    async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
-        self.inner()?.marked(owner, source).await
+    async fn read_mark(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
+        self.inner()?.read_mark(owner, source).await
     }
 
     async fn mark(

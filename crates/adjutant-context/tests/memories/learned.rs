@@ -205,7 +205,7 @@ async fn part_is_read_again_when_the_store_failed_and_nothing_is_kept_twice() {
         let (memories, history) = (memories.clone(), history.clone());
         async move { memories.learn("s", &history).await }
     });
-    gate.reached().await;
+    gate.wait_until_reached().await;
     store.fail(true);
     gate.open();
     let error = reading
@@ -232,7 +232,7 @@ async fn part_is_read_once_when_two_read_it_at_a_time() {
         tokio::spawn(async move { memories.learn("s", &history).await })
     };
     let (one, other) = (read(), read());
-    gate.reached().await;
+    gate.wait_until_reached().await;
     gate.open();
     let added = |read: Result<Result<Learned, _>, _>| {
         let read: Result<Learned, adjutant_agent::memory::MemoryError> = read.expect("no panic");
@@ -253,7 +253,7 @@ async fn slower_process_keeps_nothing_when_two_read_one_session() {
         let (slow, history) = (slow.clone(), history.clone());
         async move { slow.learn("s", &history).await }
     });
-    gate.reached().await;
+    gate.wait_until_reached().await;
     learn(&fast, &history).await;
     gate.open();
     let learned = reading.await.expect("no panic").expect("it is no failure");

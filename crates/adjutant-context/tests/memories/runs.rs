@@ -165,7 +165,7 @@ async fn stop_is_heeded_when_learning_takes_long() {
         let agent = agent.clone();
         async move { ran(&agent, "I am Ada.").await }
     });
-    gate.reached().await;
+    gate.wait_until_reached().await;
     assert!(agent.abort());
     let (result, warnings) = running.await.expect("no panic");
     assert!(

@@ -56,7 +56,7 @@ pub enum Work {
 
 impl Work {
     /// A run that waits for answers to these.
-    pub(crate) fn parked<'a>(
+    pub(crate) fn from_pauses<'a>(
         on: impl Iterator<Item = &'a Arc<Pause>>,
         until_ms: Option<u64>,
     ) -> Self {

@@ -57,7 +57,7 @@ impl JournalError {
     }
 
     /// Another owner has the log.
-    pub fn owned(log: &LogId, holder: Holder) -> Self {
+    pub fn already_owned(log: &LogId, holder: Holder) -> Self {
         let message = format!(
             "log {:?} belongs to {holder}; hint: post to it, or take it over",
             log.0
@@ -78,7 +78,7 @@ impl JournalError {
     }
 
     /// The error of a log that was taken over, is missing or exists already, in words that name it.
-    pub fn of_log(kind: JournalErrorKind, log: &LogId) -> Self {
+    pub fn for_log(kind: JournalErrorKind, log: &LogId) -> Self {
         let message = match kind {
             JournalErrorKind::Missing => format!("no log is called {:?}", log.0),
             JournalErrorKind::Exists => format!("a log is called {:?} already", log.0),
@@ -91,7 +91,7 @@ impl JournalError {
     }
 
     /// The journal cannot do that.
-    pub fn unsupported(what: &str) -> Self {
+    pub fn not_supported(what: &str) -> Self {
         Self::new(
             JournalErrorKind::Unsupported,
             format!("this journal cannot {what}"),

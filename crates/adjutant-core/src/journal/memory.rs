@@ -117,7 +117,7 @@ impl MemoryJournal {
         lock(&self.logs.all)
             .get(log)
             .cloned()
-            .ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))
+            .ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, log))
     }
 }
 
@@ -187,7 +187,7 @@ impl Journal for MemoryJournal {
             .owner()
             .filter(|known| *known != &owner.id && !owner.takes_over);
         if let Some(known) = known {
-            return Err(JournalError::owned(
+            return Err(JournalError::already_owned(
                 log,
                 super::Holder {
                     owner: Arc::clone(known),
@@ -253,7 +253,7 @@ impl Journal for MemoryJournal {
         Some(Box::pin(stream::unfold((kept, newest, after), next)))
     }
 
-    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+    async fn read_posts(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
         let kept = self.log(log)?;
         let posted = lock(&kept)
             .posts
@@ -285,9 +285,9 @@ impl Journal for MemoryJournal {
         let mut logs = lock(&self.logs.all);
         let kept = logs
             .get(from)
-            .ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, from))?;
+            .ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, from))?;
         if let Some(owner) = lock(kept).owner() {
-            return Err(JournalError::owned(
+            return Err(JournalError::already_owned(
                 from,
                 super::Holder {
                     owner: Arc::clone(owner),
@@ -296,10 +296,10 @@ impl Journal for MemoryJournal {
             ));
         }
         if logs.contains_key(to) {
-            return Err(JournalError::of_log(JournalErrorKind::Exists, to));
+            return Err(JournalError::for_log(JournalErrorKind::Exists, to));
         }
         let Some(kept) = logs.remove(from) else {
-            return Err(JournalError::of_log(JournalErrorKind::Missing, from));
+            return Err(JournalError::for_log(JournalErrorKind::Missing, from));
         };
         logs.insert(to.clone(), kept);
         for other in logs.values() {
@@ -319,9 +319,9 @@ impl Journal for MemoryJournal {
         let mut logs = lock(&self.logs.all);
         let kept = logs
             .get(log)
-            .ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+            .ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, log))?;
         if let Some(owner) = lock(kept).owner() {
-            return Err(JournalError::owned(
+            return Err(JournalError::already_owned(
                 log,
                 super::Holder {
                     owner: Arc::clone(owner),
@@ -333,7 +333,7 @@ impl Journal for MemoryJournal {
         Ok(())
     }
 
-    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+    async fn load_fold(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
         let kept = self.log(log).ok();
         Ok(kept.and_then(|kept| lock(&kept).folded.clone()))
     }
@@ -350,7 +350,7 @@ impl Log for MemoryLog {
 
     async fn append(&mut self, batch: &[Arc<Stamped>], _: Flush) -> Result<Head, JournalError> {
         let (mark, has_progressed) = (self.mark.take(), std::mem::take(&mut self.has_progressed));
-        let mut kept = self.kept()?;
+        let mut kept = self.lock_log()?;
         let follows = (self.seq.0 + 1..)
             .zip(batch)
             .all(|(seq, stamped)| stamped.seq.0 == seq);
@@ -381,17 +381,17 @@ impl Log for MemoryLog {
         self.mark = Some(work);
     }
 
-    fn progressed(&mut self) {
+    fn mark_progress(&mut self) {
         self.has_progressed = true;
     }
 
     async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {
-        self.kept()?.folded = Some(folded);
+        self.lock_log()?.folded = Some(folded);
         Ok(())
     }
 
-    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
-        let mut kept = self.kept()?;
+    async fn mark_consumed(&mut self, upto: PostNo) -> Result<(), JournalError> {
+        let mut kept = self.lock_log()?;
         kept.posts.retain(|posted| posted.no > upto);
         kept.newest_post
             .send_if_modified(|newest| std::mem::replace(newest, upto.max(*newest)) < upto);
@@ -401,12 +401,12 @@ impl Log for MemoryLog {
 
 impl MemoryLog {
     /// Returns the stored log, unless another owner took over.
-    fn kept(&self) -> Result<MutexGuard<'_, StoredLog>, JournalError> {
+    fn lock_log(&self) -> Result<MutexGuard<'_, StoredLog>, JournalError> {
         let kept = lock(&self.kept);
         if kept.epoch == self.epoch {
             Ok(kept)
         } else {
-            Err(JournalError::of_log(JournalErrorKind::Fenced, &self.id))
+            Err(JournalError::for_log(JournalErrorKind::Fenced, &self.id))
         }
     }
 }

@@ -21,8 +21,8 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
         (**self).read(log, after)
     }
 
-    fn stored(&self, log: &LogId, after: Seq) -> StoredStream {
-        (**self).stored(log, after)
+    fn read_stored(&self, log: &LogId, after: Seq) -> StoredStream {
+        (**self).read_stored(log, after)
     }
 
     async fn post(&self, log: &LogId, post: Post) -> Result<PostNo, JournalError> {
@@ -33,8 +33,8 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
         (**self).posts(log, after)
     }
 
-    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
-        (**self).posted(log, after).await
+    async fn read_posts(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+        (**self).read_posts(log, after).await
     }
 
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
@@ -61,8 +61,8 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
         (**self).sweep().await
     }
 
-    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
-        (**self).folded(log).await
+    async fn load_fold(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+        (**self).load_fold(log).await
     }
 }
 

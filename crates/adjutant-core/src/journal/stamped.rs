@@ -110,7 +110,7 @@ impl Stamped {
     /// # Errors
     /// `Invalid` if its JSON is deeper than 120 levels.
     pub fn bytes(&self) -> Result<&Bytes, JournalError> {
-        Ok(&self.encoded()?.bytes)
+        Ok(&self.get_or_encode()?.bytes)
     }
 
     /// Returns the texts that are stored separately: texts of more than 64 KiB.
@@ -118,10 +118,10 @@ impl Stamped {
     /// # Errors
     /// Like [`bytes`](Stamped::bytes).
     pub fn attachments(&self) -> Result<&[Attachment], JournalError> {
-        Ok(&self.encoded()?.attachments)
+        Ok(&self.get_or_encode()?.attachments)
     }
 
-    fn encoded(&self) -> Result<&Encoded, JournalError> {
+    fn get_or_encode(&self) -> Result<&Encoded, JournalError> {
         if let Some(encoded) = self.encoded.get() {
             return Ok(encoded);
         }

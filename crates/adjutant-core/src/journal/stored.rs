@@ -42,7 +42,7 @@ impl StoredRecord {
             return Err(corrupt("is not what was written: its digest differs"));
         }
         for attachment in &self.attachments {
-            if Digest::of(&attachment.bytes) != attachment.digest {
+            if Digest::compute(&attachment.bytes) != attachment.digest {
                 return Err(corrupt(
                     "has an attachment that is not what was written: its digest differs",
                 ));
@@ -58,7 +58,7 @@ impl StoredRecord {
 }
 
 /// Returns the stored form of these records, of which the first is the first of its log.
-pub(super) fn of_records(records: RecordStream, after: Seq) -> StoredStream {
+pub(super) fn from_records(records: RecordStream, after: Seq) -> StoredStream {
     let chained = records.scan(Digest::GENESIS, move |link, record| {
         let stored = record.and_then(|stamped| {
             let bytes = stamped.bytes()?.clone();

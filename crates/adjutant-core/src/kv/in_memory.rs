@@ -54,7 +54,7 @@ impl MemoryKvStore {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, StoreData> {
+    fn lock_data(&self) -> MutexGuard<'_, StoreData> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -178,12 +178,12 @@ fn behind(version: Version) -> Bound<(Version, Arc<str>)> {
 impl KvStore for MemoryKvStore {
     async fn get(&self, key: &str) -> Result<Option<Item>, KvStoreError> {
         check_key(key)?;
-        Ok(self.kept().items.get(key).cloned())
+        Ok(self.lock_data().items.get(key).cloned())
     }
 
     async fn write(&self, changes: Vec<Change>) -> Result<Version, KvStoreError> {
         check_write(&changes)?;
-        let mut kept = self.kept();
+        let mut kept = self.lock_data();
         changes.iter().try_for_each(|change| kept.check(change))?;
         let (version, now_ms) = (Version(kept.newest.0 + 1), self.world.now_ms());
         for change in changes {
@@ -197,7 +197,7 @@ impl KvStore for MemoryKvStore {
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Vec<Item>, KvStoreError> {
-        let kept = self.kept();
+        let kept = self.lock_data();
         let items = kept.with_prefix(&scan.prefix, scan.after.as_deref());
         Ok(items
             .take(scan.limit.unwrap_or(usize::MAX))
@@ -206,7 +206,7 @@ impl KvStore for MemoryKvStore {
     }
 
     async fn newest(&self) -> Result<Version, KvStoreError> {
-        Ok(self.kept().newest)
+        Ok(self.lock_data().newest)
     }
 
     fn watch(&self, prefix: &str, after: Version) -> ChangeStream {
@@ -221,7 +221,7 @@ impl KvStore for MemoryKvStore {
             state,
             |(kv, mut newest, prefix, mut place, mut seen)| async move {
                 loop {
-                    let found = kv.kept().next_change(&prefix, &place);
+                    let found = kv.lock_data().next_change(&prefix, &place);
                     if let Some(changed) = found {
                         place = Bound::Excluded((changed.version, Arc::clone(&changed.key)));
                         return Some((Ok(changed), (kv, newest, prefix, place, seen)));
@@ -239,7 +239,7 @@ impl KvStore for MemoryKvStore {
         query: &str,
         limit: usize,
     ) -> Result<Vec<Hit>, KvStoreError> {
-        let kept = self.kept();
+        let kept = self.lock_data();
         let texts = kept
             .with_prefix(prefix, None)
             .map(|item| (item, &item.text));

@@ -55,7 +55,7 @@ impl FactChange {
     ///
     /// # Errors
     /// `Invalid` if that is too large.
-    pub(crate) fn merged(&self, mut metadata: Metadata) -> Result<Metadata, MemoryError> {
+    pub(crate) fn merge_into(&self, mut metadata: Metadata) -> Result<Metadata, MemoryError> {
         for (name, value) in &self.metadata {
             if value.is_null() {
                 metadata.remove(name);

@@ -42,7 +42,7 @@ impl InMemory {
 }
 
 impl Owned {
-    fn kept(&self) -> impl Iterator<Item = &StoredFact> {
+    fn facts_by_age(&self) -> impl Iterator<Item = &StoredFact> {
         self.ages.keys().filter_map(|(_, id)| self.facts.get(id))
     }
 
@@ -111,7 +111,7 @@ impl Memory for InMemory {
             .get_mut(owner)
             .and_then(|owned| owned.facts.get_mut(id));
         let kept = kept.ok_or_else(|| missing(owner, id))?;
-        kept.fact.metadata = change.merged(kept.fact.metadata.clone())?;
+        kept.fact.metadata = change.merge_into(kept.fact.metadata.clone())?;
         kept.fact.updated_ms = change.now_ms;
         if let Some((text, vector)) = change.text {
             (kept.fact.text, kept.vector) = (text, vector);
@@ -164,7 +164,9 @@ impl Memory for InMemory {
         };
         let best = search::best(
             query,
-            owned.kept().map(|kept| (&kept.fact, &kept.fact.text)),
+            owned
+                .facts_by_age()
+                .map(|kept| (&kept.fact, &kept.fact.text)),
             limit,
         );
         Ok(best
@@ -187,7 +189,7 @@ impl Memory for InMemory {
             return Ok(Vec::new());
         };
         let scored = owned
-            .kept()
+            .facts_by_age()
             .filter_map(|kept| Some((&kept.fact, kept.vector.as_ref()?.cosine(vector)?)));
         let mut scored: Vec<(&Fact, f64)> = scored.collect();
         scored.sort_by(|(_, one), (_, other)| other.total_cmp(one));
@@ -201,7 +203,7 @@ impl Memory for InMemory {
             .collect())
     }
 
-    async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
+    async fn read_mark(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
         let owners = self.owners();
         Ok(owners
             .get(owner)

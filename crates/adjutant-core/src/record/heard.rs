@@ -51,7 +51,7 @@ impl AcknowledgedPart {
             // A chunk that breaks the grammar is ignored.
             let _ = collector.push(&chunk);
         }
-        let mut reply = collector.interrupted()?;
+        let mut reply = collector.into_interrupted()?;
         let mut calls = BTreeSet::new();
         reply.blocks.retain(|block| match &**block {
             Block::Call(call) => calls.insert(call.id),
@@ -61,7 +61,7 @@ impl AcknowledgedPart {
     }
 
     /// The finished block; `None` while it is open.
-    pub(crate) fn finished(&self) -> Option<Arc<Block>> {
+    pub(crate) fn to_block(&self) -> Option<Arc<Block>> {
         let made = || match &self.kind {
             BlockKind::Text => Some(Block::text(self.text.as_str())),
             BlockKind::Thinking => Some(Block::Thinking(Thinking::new(self.text.as_str()))),
@@ -85,7 +85,7 @@ impl AcknowledgedPart {
         })
         .chain(text.map(|text| Chunk::Delta { block, text }))
         .chain(
-            self.finished()
+            self.to_block()
                 .map(|content| Chunk::Close { block, content }),
         )
     }

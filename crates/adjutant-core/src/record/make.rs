@@ -22,7 +22,7 @@ impl Record {
     }
 
     /// A turn was prepared: nothing is hidden, remembered or spent.
-    pub fn prepared(turn: TurnNo, model: ModelId, edits: Vec<Edit>) -> Self {
+    pub fn turn_prepared(turn: TurnNo, model: ModelId, edits: Vec<Edit>) -> Self {
         Record::Prepared {
             turn,
             edits,
@@ -38,7 +38,7 @@ impl Record {
     }
 
     /// A reply arrived, as the model wrote it.
-    pub fn replied(turn: TurnNo, reply: Arc<Reply>, cost: Option<NanoUsd>) -> Self {
+    pub fn reply_received(turn: TurnNo, reply: Arc<Reply>, cost: Option<NanoUsd>) -> Self {
         Record::Replied {
             turn,
             reply,
@@ -49,7 +49,7 @@ impl Record {
     }
 
     /// A call has its result, and the model receives all of it.
-    pub fn returned(call: CallId, result: impl Into<Arc<CallResult>>) -> Self {
+    pub fn call_returned(call: CallId, result: impl Into<Arc<CallResult>>) -> Self {
         Record::Returned {
             call,
             result: result.into(),
@@ -58,7 +58,7 @@ impl Record {
     }
 
     /// A turn is over, and nothing changes.
-    pub fn settled(turn: TurnNo) -> Self {
+    pub fn turn_settled(turn: TurnNo) -> Self {
         Record::Settled {
             turn,
             stop: false,

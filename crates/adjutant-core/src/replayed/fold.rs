@@ -137,7 +137,7 @@ impl EventFold {
         };
         if matches!(stamped.record, Record::Resumed { .. }) {
             self.ready
-                .extend(thread.parked().filter(|event| event.seq > self.after));
+                .extend(thread.park_event().filter(|event| event.seq > self.after));
         }
         thread.run.apply(stamped)?;
         thread.at_ms = stamped.at_ms;
@@ -180,7 +180,7 @@ impl EventFold {
     /// True if a run is open that does not wait for the outside.
     pub fn is_at_work(&self) -> bool {
         let first = self.threads.get(&self.who.thread);
-        first.is_some_and(|first| first.run.is_open() && first.parked().is_none())
+        first.is_some_and(|first| first.run.is_open() && first.park_event().is_none())
     }
 
     /// Emits the new text of incomplete replies; returns whether there is any.
@@ -213,7 +213,7 @@ impl EventFold {
         let parked = || {
             self.threads
                 .get(&self.who.thread)
-                .and_then(Thread::parked)
+                .and_then(Thread::park_event)
                 .filter(|event| event.seq > after)
         };
         self.ended.take().or_else(parked)
@@ -222,7 +222,7 @@ impl EventFold {
 
 impl Thread {
     fn new(who: Arc<Identity>) -> Self {
-        let (events, speaking) = (Events::of(Arc::clone(&who)), Speaking::default());
+        let (events, speaking) = (Events::new(Arc::clone(&who)), Speaking::default());
         Self {
             events,
             run: Run::default(),
@@ -262,7 +262,7 @@ impl Thread {
     }
 
     /// Returns the event that the newest run waits for the outside, if it does.
-    fn parked(&self) -> Option<Event> {
+    fn park_event(&self) -> Option<Event> {
         matches!(self.run.next(&BTreeSet::new()), Next::Park(_))
             .then(|| self.end())
             .flatten()

@@ -146,7 +146,7 @@ impl BlockProgress {
             .into_iter()
             .for_each(&mut show);
         if part.closed && !std::mem::replace(&mut self.closed, true) {
-            part.finished()
+            part.to_block()
                 .into_iter()
                 .for_each(|content| show(EventKind::BlockFinished { block, content }));
         }

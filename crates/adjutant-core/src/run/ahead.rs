@@ -170,7 +170,7 @@ impl<'a> WaitView<'a> {
         }
         match (
             checked.unwrap_or_else(|| working.stops()),
-            current.reached(),
+            current.limit_reached(),
         ) {
             (_, Some(_)) => NextStep::Ends,
             (true, None) => NextStep::Stops,
@@ -179,7 +179,7 @@ impl<'a> WaitView<'a> {
     }
 
     /// Returns the messages that are queued and not placed, in order.
-    pub fn queued(self) -> impl Iterator<Item = (u64, Lane, &'a Entry)> {
+    pub fn pending_messages(self) -> impl Iterator<Item = (u64, Lane, &'a Entry)> {
         self.run
             .queue
             .iter()
@@ -195,7 +195,7 @@ impl<'a> WaitView<'a> {
         }
         let mut open: BTreeMap<&PauseId, &RunPause> = self
             .run
-            .asked()
+            .open_pauses()
             .map(|asked| (&asked.pause.id, asked))
             .collect();
         let known: BTreeSet<&PauseId> = open.keys().copied().collect();
@@ -221,7 +221,7 @@ impl<'a> WaitView<'a> {
         if !answers.is_empty() {
             return None;
         }
-        let missing = self.run.asked();
+        let missing = self.run.open_pauses();
         let missing = missing.filter(|it| it.waiting && !it.pause.is_late(now_ms));
         let missing: Vec<&str> = missing.map(|it| &*it.pause.id.0).collect();
         (!missing.is_empty()).then(|| format!("no answer to {}", missing.join(", ")))
@@ -250,8 +250,8 @@ impl<'a> WaitView<'a> {
 
     /// Returns what a run that parks now waits for, and until when: a past time is ignored while something else must
     /// be answered.
-    pub fn parked(self, now_ms: u64) -> Work {
-        let asked = || self.run.asked().map(|asked| &asked.pause);
+    pub fn to_work(self, now_ms: u64) -> Work {
+        let asked = || self.run.open_pauses().map(|asked| &asked.pause);
         let limits = self.run.current.as_ref().map(|current| &current.limits);
         let deadline = limits
             .filter(|limits| limits.parked_counts)
@@ -261,7 +261,7 @@ impl<'a> WaitView<'a> {
             .filter_map(|pause| pause.deadline_ms)
             .chain(deadline);
         let until_ms = times.filter(|at| goes_on || *at > now_ms).min();
-        Work::parked(asked(), until_ms)
+        Work::from_pauses(asked(), until_ms)
     }
 
     /// The pause at a place.

@@ -83,11 +83,11 @@ impl<'a> CallsView<'a> {
             answer: asked.and_then(|asked| Some((&asked.pause, asked.answer.as_ref()?))),
             result: slot
                 .filter(|slot| slot.done)
-                .and_then(|_| self.reported(id)),
+                .and_then(|_| self.find_result(id)),
         })
     }
 
-    fn reported(self, id: CallId) -> Option<&'a Arc<CallResult>> {
+    fn find_result(self, id: CallId) -> Option<&'a Arc<CallResult>> {
         let mut reports = self.0.current.as_ref()?.calls.iter().rev();
         reports
             .find(|report| report.call == id)
@@ -124,7 +124,7 @@ impl<'a> CallsView<'a> {
             let state = match &step.state {
                 StepState::Begun => KnownState::Begun,
                 StepState::Noted(value) => KnownState::Done(value.clone()),
-                StepState::Asked(at) => self.known_pause(*at)?,
+                StepState::Asked(at) => self.pause_state(*at)?,
             };
             Some(KnownStep {
                 key: Arc::clone(&step.key),
@@ -134,7 +134,7 @@ impl<'a> CallsView<'a> {
         slot.steps.iter().filter_map(known).collect()
     }
 
-    fn known_pause(self, at: u32) -> Option<KnownState> {
+    fn pause_state(self, at: u32) -> Option<KnownState> {
         let asked = self.0.current.as_ref()?.pauses.get(at as usize)?;
         let pause = Arc::clone(&asked.pause);
         Some(match &asked.answer {

@@ -50,7 +50,7 @@ impl Run {
     fn after(&self, current: &Current, working: &Working, stop: bool, busy: &Busy) -> Next {
         // An entry that no model sees leaves nothing to answer.
         let placed = working.placed && self.waiting().tail() != Tail::Answer;
-        let checked = current.checked(working.no);
+        let checked = current.is_output_accepted(working.no);
         match working
             .reply
             .as_ref()
@@ -74,7 +74,7 @@ impl Run {
                 last,
             }])
         };
-        let Some(limit) = current.reached() else {
+        let Some(limit) = current.limit_reached() else {
             return open(None);
         };
         let nobody = ThreadId::from("");
@@ -106,7 +106,7 @@ impl Current {
     fn ask(&self, working: &Working, busy: &Busy) -> Next {
         let turn = working.no;
         if working.is_half_heard() && !busy.contains(&ActivityId::Ask(turn)) {
-            Next::Decide(vec![working.retracted()])
+            Next::Decide(vec![working.retraction_record()])
         } else if working.prepared {
             self.once(
                 Activity::Ask {
@@ -124,7 +124,7 @@ impl Current {
     fn serve(&self, working: &Working, open: &OpenTurn, busy: &Busy) -> Next {
         let reply = open.reply();
         if !reply.may_run_calls() {
-            return close(open, |_| texts::of_stop(reply.stop));
+            return close(open, |_| texts::stop_result(reply.stop));
         }
         if let Some(limit) = &working.last {
             return close(open, |_| texts::last_turn(limit));
@@ -171,7 +171,7 @@ impl Current {
                 Served::Busy => {}
                 Served::Waits => {}
                 Served::Lost => {
-                    lost.push(Record::returned(slot.call, texts::unknown()));
+                    lost.push(Record::call_returned(slot.call, texts::unknown()));
                     continue;
                 }
                 Served::Admit => acts.extend([Activity::Admit { call: slot.call }]),
@@ -211,7 +211,7 @@ impl Current {
                 }
             }
             (Some(admitted), _) if self.may_enter(slot) => Served::Enter(admitted.replay),
-            (None, Some(at)) if self.answered(at) => Served::Admit,
+            (None, Some(at)) if self.is_answered(at) => Served::Admit,
             (Some(_), _) | (None, _) => Served::Waits,
         }
     }
@@ -289,13 +289,13 @@ impl Working {
             .as_ref()
             .and_then(|model| AcknowledgedPart::reply(model, &self.heard));
         reply.map_or_else(
-            || self.retracted(),
-            |reply| Record::replied(self.no, Arc::new(reply), None),
+            || self.retraction_record(),
+            |reply| Record::reply_received(self.no, Arc::new(reply), None),
         )
     }
 
     /// Voids the acknowledged parts: another attempt repeats them. Their usage is unknown.
-    fn retracted(&self) -> Record {
+    fn retraction_record(&self) -> Record {
         Record::Retracted {
             turn: self.no,
             attempt: self.attempt,
@@ -320,12 +320,12 @@ impl Working {
         };
         match reply.stop {
             FinishReason::Refused => {
-                return Some(failed(Failure::Refused {
+                return Some(failure_outcome(Failure::Refused {
                     text: reply.text().into(),
                 }));
             }
             FinishReason::Filtered => {
-                return Some(failed(Failure::Filtered {
+                return Some(failure_outcome(Failure::Filtered {
                     text: reply.text().into(),
                 }));
             }
@@ -362,7 +362,7 @@ enum Served {
     Enter(Replay),
 }
 
-fn failed(failure: Failure) -> Outcome {
+fn failure_outcome(failure: Failure) -> Outcome {
     Outcome::Failed { failure }
 }
 
@@ -376,7 +376,7 @@ fn settle(working: &Working, stop: bool) -> Next {
 
 #[cold]
 fn close(open: &OpenTurn, result: impl Fn(CallId) -> CallResult) -> Next {
-    let returned = |call: CallId| Record::returned(call, result(call));
+    let returned = |call: CallId| Record::call_returned(call, result(call));
     Next::Decide(open.missing().map(|call| returned(call.id)).collect())
 }
 

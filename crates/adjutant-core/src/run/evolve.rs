@@ -69,7 +69,7 @@ impl Run {
     fn take(&mut self, record: &Record, at_ms: u64, free_ms: u64) -> Result<(), Why> {
         match record {
             Record::Seeded { entries } => self.append_all(entries),
-            Record::Appended { entries } => self.appended(entries),
+            Record::Appended { entries } => self.apply_append(entries),
             Record::Began {
                 run,
                 prompts,
@@ -80,7 +80,7 @@ impl Run {
                 self.goes_by(terms.as_deref())?;
                 self.append_all(prompts)
             }
-            Record::OutputChecked { turn, verdict } => self.checked(*turn, verdict),
+            Record::OutputChecked { turn, verdict } => self.apply_output_verdict(*turn, verdict),
             Record::Queued {
                 item,
                 lane,
@@ -91,8 +91,8 @@ impl Run {
                 .remove(item)
                 .map(|_| ())
                 .ok_or("no such message is queued"),
-            Record::Placed { items, revised } => self.placed(items, revised),
-            Record::Opened { turn, last } => self.opened(*turn, last),
+            Record::Placed { items, revised } => self.apply_placement(items, revised),
+            Record::Opened { turn, last } => self.apply_turn_start(*turn, last),
             Record::Prepared {
                 turn,
                 edits,
@@ -110,7 +110,7 @@ impl Run {
                 working.once.clone_from(once);
                 self.remember(memos);
                 self.current_mut()?.spend(*spent, *cost, stop);
-                self.prepared(*turn, edits)
+                self.apply_preparation(*turn, edits)
             }
             Record::Configured { config } => {
                 self.config = Some(Arc::clone(config));
@@ -125,34 +125,34 @@ impl Run {
                 attempt,
                 model,
                 parts,
-            } => self.heard_more(*turn, *attempt, model, parts),
-            Record::Billed { usage, cost, by: _ } => self.billed(*usage, *cost),
+            } => self.apply_parts(*turn, *attempt, model, parts),
+            Record::Billed { usage, cost, by: _ } => self.apply_bill(*usage, *cost),
             Record::Heeded { post } => {
                 self.posts = self.posts.max(*post);
                 Ok(())
             }
-            Record::Overflowed { turn, overflow } => self.overflowed(*turn, *overflow),
-            Record::Refused { turn, edits, .. } => self.refused(*turn, edits),
+            Record::Overflowed { turn, overflow } => self.apply_overflow(*turn, *overflow),
+            Record::Refused { turn, edits, .. } => self.apply_refusal(*turn, edits),
             Record::Retracted {
                 turn,
                 attempt,
                 usage,
                 cost,
-            } => self.retracted(*turn, *attempt, *usage, *cost),
+            } => self.apply_retraction(*turn, *attempt, *usage, *cost),
             Record::Replied {
                 turn,
                 reply,
                 cost,
                 original,
                 recovered: _,
-            } => self.replied(
+            } => self.apply_reply(
                 *turn,
                 reply,
                 original.as_ref().unwrap_or(reply).usage,
                 *cost,
             ),
-            Record::Admitted { call, admission } => self.decided(*call, admission),
-            Record::Launched { calls } => self.launched(calls, at_ms),
+            Record::Admitted { call, admission } => self.apply_admission(*call, admission),
+            Record::Launched { calls } => self.apply_launch(calls, at_ms),
             Record::Returned {
                 call,
                 result,
@@ -183,19 +183,19 @@ impl Run {
                 current.child_requests = current.child_requests.saturating_add(*requests);
                 current.child_calls = current.child_calls.saturating_add(*tool_calls);
             }),
-            Record::Paused { pause } => self.paused(pause),
-            Record::Unanswered { pause } => self.unanswered(pause),
-            Record::Suspended { call, pauses } => self.suspended(*call, pauses),
-            Record::Answered { pause, answer } => self.answered(pause, answer),
+            Record::Paused { pause } => self.apply_pause(pause),
+            Record::Unanswered { pause } => self.apply_unanswered(pause),
+            Record::Suspended { call, pauses } => self.apply_suspension(*call, pauses),
+            Record::Answered { pause, answer } => self.apply_answer(pause, answer),
             Record::Resumed {
                 answers,
                 limits,
                 terms,
             } => {
-                self.resumed(answers, limits.as_ref(), free_ms)?;
+                self.apply_resume(answers, limits.as_ref(), free_ms)?;
                 self.goes_by(terms.as_deref())
             }
-            Record::Settled { turn, stop, change } => self.settled(*turn, *stop, change),
+            Record::Settled { turn, stop, change } => self.apply_settlement(*turn, *stop, change),
             Record::Exhausted { limit } => self.current_mut().map(|current| current.exhaust(limit)),
             Record::Broke { failure, .. } => self.current_mut().map(|current| {
                 current.failure.get_or_insert_with(|| failure.clone());
@@ -203,13 +203,13 @@ impl Run {
             Record::CancelAsked { by } => self.current_mut().map(|current| {
                 current.cancel.get_or_insert(*by);
             }),
-            Record::Ended { run, outcome } => self.ended(*run, outcome, at_ms),
+            Record::Ended { run, outcome } => self.apply_end(*run, outcome, at_ms),
             Record::Overruled {
                 run,
                 outcome,
                 by: _,
                 instead,
-            } => self.overruled(*run, outcome, instead.as_ref()),
+            } => self.apply_overrule(*run, outcome, instead.as_ref()),
             Record::ChildOpened { .. } | Record::Denied { .. } | Record::App { .. } => Ok(()),
         }
     }
@@ -243,7 +243,7 @@ impl Run {
         Ok(())
     }
 
-    fn appended(&mut self, entries: &[Entry]) -> Result<(), Why> {
+    fn apply_append(&mut self, entries: &[Entry]) -> Result<(), Why> {
         if self.is_open() {
             return Err("a run is open");
         }
@@ -322,7 +322,7 @@ impl Run {
     fn goes_by(&mut self, terms: Option<&Terms>) -> Result<(), Why> {
         let Some(said) = terms else { return Ok(()) };
         if let Some(output) = &said.output {
-            self.wanted(output)?;
+            self.apply_output_request(output)?;
         }
         let terms = self.terms.get_or_insert_default();
         terms.system = said.system.clone().or(terms.system.take());
@@ -353,7 +353,7 @@ impl Run {
         Ok(())
     }
 
-    fn placed(&mut self, items: &[u64], revised: &[Revised]) -> Result<(), Why> {
+    fn apply_placement(&mut self, items: &[u64], revised: &[Revised]) -> Result<(), Why> {
         for item in items {
             let (_, content) = self.queue.remove(item).ok_or("no such message is queued")?;
             let revised = revised.iter().find(|revised| revised.item == *item);
@@ -378,7 +378,7 @@ impl Run {
         }
     }
 
-    fn opened(&mut self, turn: TurnNo, last: &Option<Limit>) -> Result<(), Why> {
+    fn apply_turn_start(&mut self, turn: TurnNo, last: &Option<Limit>) -> Result<(), Why> {
         if turn.0 <= self.turns {
             return Err("turns count upwards");
         }
@@ -414,7 +414,7 @@ impl Run {
         Ok(())
     }
 
-    fn prepared(&mut self, turn: TurnNo, edits: &[Edit]) -> Result<(), Why> {
+    fn apply_preparation(&mut self, turn: TurnNo, edits: &[Edit]) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
         (working.prepared, working.moved) = (true, false);
         self.edit(edits)?;
@@ -441,7 +441,7 @@ impl Run {
         Ok(())
     }
 
-    fn overflowed(&mut self, turn: TurnNo, overflow: Overflow) -> Result<(), Why> {
+    fn apply_overflow(&mut self, turn: TurnNo, overflow: Overflow) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
         if working.reply.is_some() {
             return Err("the turn has its reply already");
@@ -452,7 +452,7 @@ impl Run {
         Ok(())
     }
 
-    fn refused(&mut self, turn: TurnNo, edits: &[Edit]) -> Result<(), Why> {
+    fn apply_refusal(&mut self, turn: TurnNo, edits: &[Edit]) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
         if working.reply.is_some() {
             return Err("the turn has its reply already");
@@ -465,7 +465,7 @@ impl Run {
     }
 
     /// The newest run pays, whether it has ended or not.
-    fn billed(&mut self, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
+    fn apply_bill(&mut self, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
         self.current
             .as_mut()
             .ok_or("there was no run yet")?
@@ -473,7 +473,7 @@ impl Run {
         Ok(())
     }
 
-    fn retracted(
+    fn apply_retraction(
         &mut self,
         turn: TurnNo,
         attempt: u32,
@@ -489,7 +489,7 @@ impl Run {
         self.current_mut().map(|current| current.bill(usage, cost))
     }
 
-    fn replied(
+    fn apply_reply(
         &mut self,
         turn: TurnNo,
         reply: &Arc<Reply>,
@@ -522,7 +522,7 @@ impl Run {
         Ok(())
     }
 
-    fn decided(&mut self, call: CallId, admission: &Admission) -> Result<(), Why> {
+    fn apply_admission(&mut self, call: CallId, admission: &Admission) -> Result<(), Why> {
         match admission {
             Admission::Refuse { result } => self.put(call, result, 0),
             Admission::Supplied { result, shown } => {
@@ -578,7 +578,7 @@ impl Run {
         }
     }
 
-    fn launched(&mut self, calls: &[CallId], at_ms: u64) -> Result<(), Why> {
+    fn apply_launch(&mut self, calls: &[CallId], at_ms: u64) -> Result<(), Why> {
         calls
             .iter()
             .try_for_each(|call| self.slot_mut(*call, |slot| slot.launched_ms = Some(at_ms)))
@@ -627,7 +627,7 @@ impl Run {
         match working.open.take().map(OpenTurn::close) {
             Some(Ok(turn)) => {
                 working.terminates = terminates(turn.results());
-                let shown = working.shown(&turn);
+                let shown = working.visible_turn(&turn);
                 // Reports were pushed as calls ended; the caller sees them in the order of the calls.
                 if let Some(current) = self.current.as_mut().filter(|_| turn.results().len() > 1) {
                     let first = current.calls.len() - turn.results().len();
@@ -657,7 +657,12 @@ impl Run {
         }
     }
 
-    fn settled(&mut self, turn: TurnNo, stop: bool, change: &RunChange) -> Result<(), Why> {
+    fn apply_settlement(
+        &mut self,
+        turn: TurnNo,
+        stop: bool,
+        change: &RunChange,
+    ) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
         if working.open.is_some() {
             return Err("a call of the turn has no result");
@@ -680,7 +685,7 @@ impl Run {
         self.edit(&change.edits)
     }
 
-    fn ended(&mut self, run: RunNo, outcome: &Outcome, at_ms: u64) -> Result<(), Why> {
+    fn apply_end(&mut self, run: RunNo, outcome: &Outcome, at_ms: u64) -> Result<(), Why> {
         let current = self.current_mut()?;
         if current.run != run {
             return Err("another run is open");
@@ -697,7 +702,7 @@ impl Run {
         Ok(())
     }
 
-    fn overruled(
+    fn apply_overrule(
         &mut self,
         run: RunNo,
         outcome: &Outcome,
@@ -763,7 +768,7 @@ impl Run {
 
 impl Working {
     /// The turn as the view shows it, if that is less than the whole.
-    fn shown(&self, turn: &Turn) -> Option<Turn> {
+    fn visible_turn(&self, turn: &Turn) -> Option<Turn> {
         if self.slots.iter().all(|slot| slot.shown.is_none()) {
             return None;
         }

@@ -174,26 +174,28 @@ impl Current {
         match &slot.admitted {
             Some(admitted) if slot.launched_ms.is_some() => match admitted.replay {
                 Replay::Pure | Replay::Idempotent => CallFate::RunAgain,
-                Replay::Resumable => self.entered(slot),
+                Replay::Resumable => self.reentry_fate(slot),
                 _ if slot.waits.is_empty() => CallFate::OutcomeUnknown,
                 // It was suspended, and continues with its answers.
-                _ => self.entered(slot),
+                _ => self.reentry_fate(slot),
             },
             _ => CallFate::NotStarted,
         }
     }
 
-    fn entered(&self, slot: &CallSlot) -> CallFate {
+    fn reentry_fate(&self, slot: &CallSlot) -> CallFate {
         let (mut answered, mut unknown) = (Vec::new(), Vec::new());
         for step in &slot.steps {
             match &step.state {
                 StepState::Noted(_) => answered.push(Arc::clone(&step.key)),
-                StepState::Asked(at) if self.answered(*at) => answered.push(Arc::clone(&step.key)),
+                StepState::Asked(at) if self.is_answered(*at) => {
+                    answered.push(Arc::clone(&step.key))
+                }
                 StepState::Begun => unknown.push(Arc::clone(&step.key)),
                 StepState::Asked(_) => {}
             }
         }
-        let open = slot.waits.iter().filter(|at| !self.answered(**at));
+        let open = slot.waits.iter().filter(|at| !self.is_answered(**at));
         let waits = open
             .filter_map(|at| Some(self.pauses.get(*at as usize)?.pause.id.clone()))
             .collect();

@@ -57,7 +57,7 @@ impl Run {
         };
         Frozen {
             calls: calls.into_iter().map(report).collect(),
-            view: self.shown_items(),
+            view: self.visible_items(),
             view_next: self.view.items().next_id(),
             next: self.history.next_id(),
             run,
@@ -83,7 +83,7 @@ impl Run {
             .collect()
     }
 
-    fn shown_items(&self) -> Vec<ShownEntry> {
+    fn visible_items(&self) -> Vec<ShownEntry> {
         let mut shown = Vec::new();
         for stored in self.view.items().iter() {
             let same = self.history.position(stored.id);
@@ -114,7 +114,7 @@ impl Frozen {
             view_next,
             calls,
         } = self;
-        run.history = Transcript::restored(entries, next).ok()?;
+        run.history = Transcript::from_stored(entries, next).ok()?;
         let mut shown = Vec::with_capacity(view.len());
         for part in view {
             match part {
@@ -127,7 +127,7 @@ impl Frozen {
                 ShownEntry::Other(stored) => shown.push(stored),
             }
         }
-        run.view = View::from(Transcript::restored(shown, view_next).ok()?);
+        run.view = View::from(Transcript::from_stored(shown, view_next).ok()?);
         let kept = run.results();
         let report = |Reported(call, name, duration, result)| {
             let result = result.or_else(|| kept.get(&call).copied().cloned())?;

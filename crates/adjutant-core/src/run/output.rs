@@ -28,7 +28,10 @@ impl Run {
         Some((&wanted.wish, wanted.refused))
     }
 
-    pub(super) fn wanted(&mut self, wish: &Arc<OutputWish>) -> Result<(), &'static str> {
+    pub(super) fn apply_output_request(
+        &mut self,
+        wish: &Arc<OutputWish>,
+    ) -> Result<(), &'static str> {
         let wanted = Wanted {
             wish: Arc::clone(wish),
             refused: 0,
@@ -38,7 +41,7 @@ impl Run {
         Ok(())
     }
 
-    pub(super) fn checked(
+    pub(super) fn apply_output_verdict(
         &mut self,
         turn: TurnNo,
         verdict: &OutputVerdict,
@@ -66,7 +69,7 @@ impl Current {
     }
 
     /// Returns whether the answer of a turn was accepted, if one was given.
-    pub(super) fn checked(&self, turn: TurnNo) -> Option<bool> {
+    pub(super) fn is_output_accepted(&self, turn: TurnNo) -> Option<bool> {
         let (checked, verdict) = self.output.as_ref()?.newest.as_ref()?;
         (*checked == turn).then_some(matches!(verdict, OutputVerdict::Accepted { .. }))
     }

@@ -18,13 +18,13 @@ type Busy = BTreeSet<ActivityId>;
 impl Run {
     /// Returns the unanswered pauses of the run, in the order of their creation.
     pub fn pauses(&self) -> impl Iterator<Item = &Arc<Pause>> {
-        self.asked().map(|asked| &asked.pause)
+        self.open_pauses().map(|asked| &asked.pause)
     }
 }
 
 impl Current {
     /// The limit that was reached, if one was.
-    pub(super) fn reached(&self) -> Option<Limit> {
+    pub(super) fn limit_reached(&self) -> Option<Limit> {
         let turns = || {
             self.limits
                 .max_turns
@@ -62,10 +62,10 @@ impl Current {
 
     /// True if everything that a call's body waits for was answered.
     pub(super) fn may_enter(&self, slot: &CallSlot) -> bool {
-        slot.waits.iter().all(|at| self.answered(*at))
+        slot.waits.iter().all(|at| self.is_answered(*at))
     }
 
-    pub(super) fn answered(&self, at: u32) -> bool {
+    pub(super) fn is_answered(&self, at: u32) -> bool {
         self.pauses
             .get(at as usize)
             .is_some_and(|asked| asked.answer.is_some())

@@ -93,12 +93,12 @@ impl<'a> RequestView<'a> {
     }
 
     /// Returns the number of tokens that the provider counted in the newest request that it counted.
-    pub fn counted(self) -> Option<u64> {
+    pub fn token_count(self) -> Option<u64> {
         self.run.measured.map(|it| it.tokens)
     }
 
     /// Returns the transcript that the open turn's request shows.
-    pub fn shown(self) -> Transcript {
+    pub fn transcript(self) -> Transcript {
         let once = self
             .run
             .working()
@@ -141,8 +141,8 @@ impl<'a> RequestView<'a> {
     }
 
     /// The limit that was reached, if one was.
-    pub fn reached(self) -> Option<Limit> {
-        self.run.current.as_ref()?.reached()
+    pub fn limit_reached(self) -> Option<Limit> {
+        self.run.current.as_ref()?.limit_reached()
     }
 
     /// Returns the input of effects in the open turn; without one, in the first turn of the next run.

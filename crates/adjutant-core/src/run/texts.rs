@@ -5,7 +5,7 @@ use adjutant_llm::{CallResult, FinishReason, Status};
 use crate::outcome::Limit;
 
 /// The result of a call of a reply that was cut off or refused.
-pub(super) fn of_stop(stop: FinishReason) -> CallResult {
+pub(super) fn stop_result(stop: FinishReason) -> CallResult {
     match stop {
         FinishReason::Length => CallResult::new(
             Status::Truncated,

@@ -72,7 +72,7 @@ impl Folds {
     /// `Corrupt` if it cannot follow the folded records of its thread.
     pub(super) fn take(&mut self, log: &LogId, stamped: &Stamped) -> Result<(), JournalError> {
         let run = self.0.entry(stamped.thread.clone()).or_default();
-        run.apply(stamped).map_err(|error| unfolded(log, error))?;
+        run.apply(stamped).map_err(|error| fold_error(log, error))?;
         if let Record::Returned { call, .. } = &stamped.record {
             forget(&mut self.0, &stamped.thread, *call);
         }
@@ -99,7 +99,7 @@ pub(super) fn forget<T>(known: &mut BTreeMap<ThreadId, T>, thread: &ThreadId, ca
 }
 
 /// A log that was not written by runs.
-pub(super) fn unfolded(log: &LogId, error: Illegal) -> JournalError {
+pub(super) fn fold_error(log: &LogId, error: Illegal) -> JournalError {
     corrupt(format!(
         "log {:?} does not fold at record {}",
         log.0, error.seq

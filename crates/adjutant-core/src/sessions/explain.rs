@@ -40,7 +40,7 @@ impl Sessions {
             first.get_or_insert_with(|| stamped.thread.clone());
             let run = work.runs.entry(stamped.thread.clone()).or_default();
             run.apply(&stamped)
-                .map_err(|error| chain::unfolded(id, error))?;
+                .map_err(|error| chain::fold_error(id, error))?;
         }
         let mut again = Vec::new();
         if let Some(first) = first {

@@ -72,7 +72,7 @@ impl Sessions {
             about,
         })?;
         let (mut chain, mut folds) = (Chain::new(id), Folds::default());
-        let mut stored = self.journal.stored(id, Seq(0));
+        let mut stored = self.journal.read_stored(id, Seq(0));
         while let Some(stored) = stored.next().await {
             let stored = stored?;
             let stamped = chain.take(stored.clone())?;

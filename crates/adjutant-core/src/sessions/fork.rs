@@ -63,7 +63,7 @@ impl Sessions {
 
     async fn fill(&self, half: &mut Half, from: &LogId, at: Seq) -> Result<(), JournalError> {
         let mut chain = Chain::new(from);
-        let mut stored = self.journal.stored(from, Seq(0));
+        let mut stored = self.journal.read_stored(from, Seq(0));
         while chain.seq < at {
             let Some(stored) = stored.next().await else {
                 return Err(corrupt(format!(
@@ -74,7 +74,7 @@ impl Sessions {
             };
             half.push(chain.take(stored?)?).await?;
         }
-        match self.journal.folded(from).await {
+        match self.journal.load_fold(from).await {
             Ok(Some(folded)) if folded.seq <= at => half.keep(folded).await,
             // Derived data: without it the fork opens later.
             _ => Ok(()),

@@ -47,7 +47,7 @@ impl Half {
     pub(super) async fn new(sessions: &Sessions, to: &LogId) -> Result<Self, JournalError> {
         check_name(to)?;
         match sessions.journal.info(to).await {
-            Ok(_) => return Err(JournalError::of_log(JournalErrorKind::Exists, to)),
+            Ok(_) => return Err(JournalError::for_log(JournalErrorKind::Exists, to)),
             Err(error) if error.kind != JournalErrorKind::Missing => return Err(error),
             Err(_) => {}
         }
@@ -110,7 +110,7 @@ impl Half {
         let before = Seq(of.0.saturating_sub(1));
         let stored = self
             .journal
-            .stored(&self.name, before)
+            .read_stored(&self.name, before)
             .next()
             .await
             .transpose()?;
@@ -148,7 +148,7 @@ impl Half {
         self.save(Flush::Now).await?;
         if self.heeded > PostNo(0) {
             // The numbers of posts to this log continue after the posts that its records consumed.
-            self.log.heeded(self.heeded).await?;
+            self.log.mark_consumed(self.heeded).await?;
         }
         let Self {
             journal, name, log, ..

@@ -89,7 +89,7 @@ impl Tail {
     /// The work of a copy: it waits as the log did, and no time wakes it automatically.
     pub(super) fn work_of_copy(&self) -> Work {
         match self.is_open() && !self.pauses.is_empty() {
-            true => Work::parked(self.pauses.iter(), None),
+            true => Work::from_pauses(self.pauses.iter(), None),
             false => Work::Idle,
         }
     }

@@ -39,7 +39,7 @@ impl Sessions {
             Err(error) => return Err(error),
         };
         let (mut chain, mut folds) = (Chain::new(id), Folds::default());
-        let mut stored = self.journal.stored(id, Seq(0));
+        let mut stored = self.journal.read_stored(id, Seq(0));
         while let Some(stored) = stored.next().await {
             let stamped = chain.take(stored?)?;
             folds.take(id, &stamped)?;

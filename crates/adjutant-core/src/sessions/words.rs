@@ -95,7 +95,7 @@ fn turn(record: &Record) -> Option<String> {
         } => {
             format!(
                 "heard of turn {turn}, attempt {attempt}: {}",
-                short::line(&heard(parts), MAX_CHARS)
+                short::line(&join_parts(parts), MAX_CHARS)
             )
         }
         Record::Retracted { turn, attempt, .. } => {
@@ -126,7 +126,7 @@ fn turn(record: &Record) -> Option<String> {
 
 fn call(record: &Record) -> Option<String> {
     Some(match record {
-        Record::Admitted { call, admission } => format!("{call} {}", admitted(admission)),
+        Record::Admitted { call, admission } => format!("{call} {}", describe_admission(admission)),
         Record::Launched { calls } => {
             format!(
                 "launched {}",
@@ -208,7 +208,7 @@ fn end(record: &Record) -> String {
     }
 }
 
-fn admitted(admission: &Admission) -> String {
+fn describe_admission(admission: &Admission) -> String {
     match admission {
         Admission::Allow {
             args,
@@ -299,7 +299,7 @@ pub(super) fn contents(pieces: &[Content]) -> String {
 }
 
 /// Returns the text of the received parts of a reply.
-pub(super) fn heard(parts: &[AcknowledgedPart]) -> String {
+pub(super) fn join_parts(parts: &[AcknowledgedPart]) -> String {
     parts
         .iter()
         .map(|part| part.text.as_str())

@@ -236,7 +236,7 @@ impl Scene {
                 } else {
                     Answer::give(3)
                 };
-                let it = pause.answered(answer);
+                let it = pause.with_answer(answer);
                 people
                     .post(
                         log,
@@ -267,7 +267,7 @@ impl Scene {
                 let worker = std::mem::replace(&mut self.workers[busy], next);
                 worker.machine.kill();
                 worker.task.abort();
-                self.survived.claims += worker.status.claimed();
+                self.survived.claims += worker.status.claim_count();
                 self.survived.kills += 1;
             }
             3..5 => {
@@ -341,7 +341,7 @@ impl Scene {
                 .workers
                 .iter()
                 .chain(&self.leaving)
-                .map(|it| it.status.claimed())
+                .map(|it| it.status.claim_count())
                 .sum::<u64>()
     }
 
@@ -415,7 +415,7 @@ impl Scene {
             if matches!(run.outcome(), Some(Outcome::Cancelled { .. })) {
                 told.extend(
                     run.waiting()
-                        .queued()
+                        .pending_messages()
                         .filter_map(|(.., entry)| bill_of(entry)),
                 );
             }

@@ -213,8 +213,8 @@ impl Journal for Machine {
         Some(Box::pin(posts.then(arrives).flatten()))
     }
 
-    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
-        self.0.call(self.0.journal.posted(log, after)).await
+    async fn read_posts(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+        self.0.call(self.0.journal.read_posts(log, after)).await
     }
 
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
@@ -229,8 +229,8 @@ impl Journal for Machine {
         self.0.call(self.0.journal.describe(log, about)).await
     }
 
-    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
-        self.0.call(self.0.journal.folded(log)).await
+    async fn load_fold(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+        self.0.call(self.0.journal.load_fold(log)).await
     }
 }
 
@@ -326,16 +326,16 @@ impl Log for FarLog {
         self.work.0 = Some(work);
     }
 
-    fn progressed(&mut self) {
+    fn mark_progress(&mut self) {
         self.work.1 = true;
     }
 
-    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
+    async fn mark_consumed(&mut self, upto: PostNo) -> Result<(), JournalError> {
         let heeded = async {
             let mut held = self.machine.server.held(&self.lease).await?;
             match &mut *held {
-                Some(log) => log.heeded(upto).await,
-                None => Err(JournalError::of_log(
+                Some(log) => log.mark_consumed(upto).await,
+                None => Err(JournalError::for_log(
                     JournalErrorKind::Fenced,
                     &self.lease.log,
                 )),

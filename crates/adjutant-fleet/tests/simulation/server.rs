@@ -190,7 +190,7 @@ impl Server {
             let log = held.as_mut().ok_or_else(|| fenced(&lease.log))?;
             work.into_iter().for_each(|work| log.mark(work));
             if has_progressed {
-                log.progressed();
+                log.mark_progress();
             }
             log.append(batch, Flush::Now).await
         };
@@ -243,5 +243,5 @@ impl Server {
 }
 
 fn fenced(log: &LogId) -> JournalError {
-    JournalError::of_log(JournalErrorKind::Fenced, log)
+    JournalError::for_log(JournalErrorKind::Fenced, log)
 }

@@ -81,7 +81,7 @@ impl Attempt {
                 Some(Ok(chunk)) if self.shown => return Poll::Ready(Ok(self.show(chunk))),
                 Some(Ok(chunk @ Chunk::Pending { .. })) => return Poll::Ready(Ok(chunk)),
                 Some(Ok(chunk @ Chunk::Start { .. })) if self.start.is_none() => {
-                    self.started(chunk)
+                    self.record_start(chunk)
                 }
                 Some(Ok(chunk @ Chunk::Usage { .. })) if self.start.is_some() => {
                     self.note(&chunk);
@@ -148,7 +148,7 @@ impl Attempt {
         out.push_back(Err(error));
     }
 
-    fn started(&mut self, start: Chunk) {
+    fn record_start(&mut self, start: Chunk) {
         self.note(&start);
         self.start = Some(start);
     }

@@ -155,7 +155,7 @@ struct Falling {
 
 impl Falling {
     /// Handles a failed model: uses the next one, or ends the stream.
-    fn failed(&mut self, error: Error) {
+    fn handle_failure(&mut self, error: Error) {
         let Some(attempt) = self.attempt.take() else {
             return;
         };
@@ -218,7 +218,7 @@ impl Stream for Falling {
                     }
                     return Poll::Ready(Some(Ok(chunk)));
                 }
-                Err(error) => this.failed(error),
+                Err(error) => this.handle_failure(error),
             }
         }
     }

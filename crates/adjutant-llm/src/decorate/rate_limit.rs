@@ -146,7 +146,7 @@ impl Limited {
         }
     }
 
-    fn failed(&mut self, error: &Error) {
+    fn handle_failure(&mut self, error: &Error) {
         if let (ErrorKind::RateLimited | ErrorKind::Overloaded, Some(wait)) =
             (error.kind(), error.retry_after())
         {
@@ -205,7 +205,7 @@ impl Stream for Limited {
         let item = ready!(stream.as_mut().poll_next(cx));
         match &item {
             Some(Ok(chunk)) => this.see(chunk),
-            Some(Err(error)) => this.failed(error),
+            Some(Err(error)) => this.handle_failure(error),
             None => this.settle(),
         }
         Poll::Ready(item)

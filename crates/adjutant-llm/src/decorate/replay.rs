@@ -70,7 +70,7 @@ impl Replay {
     }
 
     /// Returns the number of exchanges that are still to be played.
-    pub fn left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.with_left(|left| left.values().map(VecDeque::len).sum())
     }
 
@@ -87,7 +87,7 @@ impl Replay {
         let mut message = if known {
             let times = exchanges
                 .iter()
-                .filter(|it| it.fingerprint == Fingerprint::of(request))
+                .filter(|it| it.fingerprint == Fingerprint::from_request(request))
                 .count();
             format!("the request was recorded {times} times and is asked once more")
         } else {
@@ -125,7 +125,7 @@ impl Model for Replay {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
-        let fingerprint = Fingerprint::of(&request);
+        let fingerprint = Fingerprint::from_request(&request);
         let (exchange, known) = self.with_left(|left| {
             left.get_mut(&fingerprint)
                 .map_or((None, false), |queue| (queue.pop_front(), true))
@@ -185,7 +185,7 @@ impl fmt::Debug for Replay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replay")
             .field("cassette", &self.cassette)
-            .field("left", &self.left())
+            .field("left", &self.remaining())
             .finish()
     }
 }

@@ -220,7 +220,7 @@ impl Retrying {
     }
 
     /// The attempt failed: another one follows, or the stream ends.
-    fn failed(&mut self, error: Error) {
+    fn handle_failure(&mut self, error: Error) {
         let Some(attempt) = self.attempt.take() else {
             return;
         };
@@ -271,7 +271,7 @@ impl Stream for Retrying {
                     }
                     return Poll::Ready(Some(Ok(chunk)));
                 }
-                Err(error) => this.failed(error),
+                Err(error) => this.handle_failure(error),
             }
         }
     }

@@ -170,7 +170,7 @@ impl Timed {
         }
         while timer.as_mut().poll(cx).is_ready() {
             if timer.deadline() >= at {
-                return Poll::Ready(Some(Err(self.passed(limit))));
+                return Poll::Ready(Some(Err(self.expire(limit))));
             }
             timer.as_mut().reset(at);
         }
@@ -191,7 +191,7 @@ impl Timed {
         (began.elapsed() >= total).then_some(Limit::Total(total))
     }
 
-    fn passed(&mut self, limit: Limit) -> Error {
+    fn expire(&mut self, limit: Limit) -> Error {
         self.stream = None;
         self.timer = None;
         let text = match limit {
@@ -223,7 +223,7 @@ impl Stream for Timed {
                     return Poll::Ready(Some(Ok(chunk)));
                 }
                 match this.is_over() {
-                    Some(limit) => Poll::Ready(Some(Err(this.passed(limit)))),
+                    Some(limit) => Poll::Ready(Some(Err(this.expire(limit)))),
                     None => Poll::Ready(Some(Ok(chunk))),
                 }
             }

@@ -89,7 +89,7 @@ pub fn check(content: Content) -> Result<Content, Unfit> {
         ),
         Content::Text { .. } => return Ok(content),
     };
-    let Some(data) = encoded(source) else {
+    let Some(data) = base64_data(source) else {
         return Ok(content);
     };
     let unfit = |bytes: usize, reason: String| Unfit {
@@ -187,7 +187,7 @@ pub fn check(content: Content) -> Result<Content, Unfit> {
 }
 
 /// Returns the base64 of a source: its data, or the data of a `data:` URL; `None` if the bytes are elsewhere.
-fn encoded(source: &Source) -> Option<&str> {
+fn base64_data(source: &Source) -> Option<&str> {
     match source {
         Source::Base64 { data } => Some(data),
         Source::Url { url } => {

@@ -109,7 +109,7 @@ impl<'de> Tagged<'de> for Content {
 
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        reading::tagged(deserializer)
+        reading::read_tagged(deserializer)
     }
 }
 

@@ -223,7 +223,7 @@ impl<'de> Tagged<'de> for Block {
 
 impl<'de> Deserialize<'de> for Block {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        reading::tagged(deserializer)
+        reading::read_tagged(deserializer)
     }
 }
 

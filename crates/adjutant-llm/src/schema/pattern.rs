@@ -81,7 +81,7 @@ fn split(pattern: &str) -> Option<Vec<Part>> {
         let end = group_end(inner)?;
         parts.push(Part {
             is_excluded: rest.starts_with("(?!"),
-            pattern: format!("^(?:{})", checked(&inner[..end])?),
+            pattern: format!("^(?:{})", check_part(&inner[..end])?),
         });
         rest = &inner[end + 1..];
     }
@@ -95,7 +95,7 @@ fn split(pattern: &str) -> Option<Vec<Part>> {
     };
     // An alternative at the outermost level is not bound by what comes before it.
     let is_alternative = has_alternative(rest);
-    let rest = checked(rest).filter(|_| !is_alternative)?;
+    let rest = check_part(rest).filter(|_| !is_alternative)?;
     if !rest.is_empty() {
         parts.push(Part {
             is_excluded: false,
@@ -106,7 +106,7 @@ fn split(pattern: &str) -> Option<Vec<Part>> {
 }
 
 /// Returns the part of a pattern if it contains neither lookaround nor references to groups, which are renumbered.
-fn checked(part: &str) -> Option<&str> {
+fn check_part(part: &str) -> Option<&str> {
     let refers = |pair: &[u8]| pair[0] == b'\\' && (b'1'..=b'9').contains(&pair[1]);
     let is_known = !UNKNOWN.iter().any(|it| part.contains(it));
     (is_known && !part.as_bytes().windows(2).any(refers)).then_some(part)

@@ -28,7 +28,7 @@ enum Kind {
 
 impl Plain {
     /// Reads a schema; `None` if it contains a keyword that is not supported here.
-    pub(super) fn of(schema: &Value) -> Option<Self> {
+    pub(super) fn from_schema(schema: &Value) -> Option<Self> {
         let mut plain = Self {
             members: Vec::new(),
             required: Vec::new(),
@@ -47,7 +47,7 @@ impl Plain {
                 ("properties", Value::Object(members)) if members.len() <= MAX_MEMBERS => {
                     let members = members
                         .iter()
-                        .map(|(name, member)| Some((name.clone(), Kind::of(member)?)));
+                        .map(|(name, member)| Some((name.clone(), Kind::from_schema(member)?)));
                     plain.members = members.collect::<Option<_>>()?;
                 }
                 _ => return None,
@@ -75,7 +75,7 @@ impl Plain {
 }
 
 impl Kind {
-    fn of(schema: &Value) -> Option<Self> {
+    fn from_schema(schema: &Value) -> Option<Self> {
         let mut kind = None;
         let (mut from_zero, mut is_sized) = (false, false);
         for (key, value) in schema.as_object()? {

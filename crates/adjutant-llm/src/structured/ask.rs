@@ -27,7 +27,7 @@ pub(super) enum Mode {
 
 impl Mode {
     /// Source: Anthropic, "Extended thinking" (2025): a request with thinking cannot force a call.
-    pub(super) fn of(info: &ModelInfo, options: &Options) -> Self {
+    pub(super) fn for_model(info: &ModelInfo, options: &Options) -> Self {
         let thinks = options.thinking.is_some_and(|it| it != Effort::Off);
         match info.structured {
             Structured::Native => Mode::Native,
@@ -171,10 +171,10 @@ fn tool(form: &Form) -> ToolDecl {
 /// Adds an instruction at the end of a conversation, which goes its own way from here.
 fn add(request: &mut Request, text: String) {
     request.entries = request.entries.fork();
-    request.entries.push(Entry::User(said(text)));
+    request.entries.push(Entry::User(reminder_message(text)));
 }
 
-fn said(text: String) -> UserMessage {
+fn reminder_message(text: String) -> UserMessage {
     UserMessage {
         origin: Origin::Reminder { by: SPEAKER.into() },
         ..UserMessage::text(text)
@@ -194,7 +194,7 @@ pub(super) fn again(mode: Mode, form: &Form, wrong: &str) -> UserMessage {
             )
         }
     };
-    said(format!("{wrong}\n{again}"))
+    reminder_message(format!("{wrong}\n{again}"))
 }
 
 /// A conversation about one answer, and its usage.
@@ -264,7 +264,7 @@ impl StructuredExchange {
 
     /// Sends a paused reply back, so that the model continues it.
     pub(super) fn go_on(&mut self, reply: &Arc<Reply>) -> Result<(), Error> {
-        self.said(reply, "not run")
+        self.push_turn(reply, "not run")
     }
 
     /// Sends a reply back with its errors.
@@ -275,7 +275,7 @@ impl StructuredExchange {
         form: &Form,
         wrong: &[Violation],
     ) -> Result<(), Error> {
-        self.said(reply, "not accepted: see the next message")?;
+        self.push_turn(reply, "not accepted: see the next message")?;
         let text = again(mode, form, &read::misfit(wrong));
         self.request.entries = self.request.entries.fork();
         self.request.entries.push(Entry::User(text));
@@ -283,7 +283,7 @@ impl StructuredExchange {
     }
 
     /// Puts a reply at the end of the conversation; each of its calls gets this result.
-    fn said(&mut self, reply: &Arc<Reply>, result: &str) -> Result<(), Error> {
+    fn push_turn(&mut self, reply: &Arc<Reply>, result: &str) -> Result<(), Error> {
         let mut open = Turn::open(Arc::clone(reply));
         let result = Arc::new(CallResult::new(Status::InvalidArguments, result));
         for call in reply.calls() {

@@ -65,7 +65,7 @@ impl Form {
     }
 
     /// The name and the original schema.
-    pub(super) fn given(&self) -> Format {
+    pub(super) fn original_format(&self) -> Format {
         Format {
             name: Arc::clone(&self.format.name),
             schema: Arc::clone(&self.given),

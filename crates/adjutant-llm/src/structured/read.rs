@@ -59,7 +59,7 @@ pub(super) fn answer(
         );
         return Err(Error::new(ErrorKind::Protocol, message));
     }
-    Ok(found(reply, form))
+    Ok(find_answer(reply, form))
 }
 
 /// Returns the answer in a reply of an agent; `None` if its work continues.
@@ -78,7 +78,7 @@ pub(super) fn within(reply: &Reply, form: &Form) -> Option<Result<Value, Vec<Vio
             answers().next().is_none() && reply.calls().next().is_some()
         }
     };
-    let read = || match found(reply, form) {
+    let read = || match find_answer(reply, form) {
         Err(_) if reply.stop == FinishReason::Length => Err(vec![whole(
             "the output limit cut it off: answer more briefly".to_owned(),
         )]),
@@ -88,7 +88,7 @@ pub(super) fn within(reply: &Reply, form: &Form) -> Option<Result<Value, Vec<Vio
 }
 
 /// The answer in the call that is meant for it, else in the text.
-fn found(reply: &Reply, form: &Form) -> Result<Value, Vec<Violation>> {
+fn find_answer(reply: &Reply, form: &Form) -> Result<Value, Vec<Violation>> {
     let name = &form.format().name;
     let mut calls = reply.calls().filter(|call| *call.name.0 == **name);
     match (calls.next(), calls.next()) {
@@ -155,12 +155,12 @@ fn text(text: &str) -> Result<Value, Vec<Violation>> {
         Err(Misread::Twice { path }) => return Err(vec![twice(path)]),
         Err(Misread::NotJson(error)) => error,
     };
-    fenced(text)
+    parse_fenced(text)
         .or_else(|| embedded(text))
         .ok_or_else(|| vec![whole(format!("no JSON in the answer: {error}"))])
 }
 
-fn fenced(text: &str) -> Option<Value> {
+fn parse_fenced(text: &str) -> Option<Value> {
     text.split("```")
         .skip(1)
         .step_by(2)

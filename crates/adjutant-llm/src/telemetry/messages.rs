@@ -18,7 +18,7 @@ pub(super) fn json(value: &(impl Serialize + ?Sized)) -> String {
 
 /// The system prompt.
 pub(super) fn system(text: &str) -> String {
-    json(&json!([{"type": "text", "content": bounded(text)}]))
+    json(&json!([{"type": "text", "content": truncate_text(text)}]))
 }
 
 /// The conversation that a model receives.
@@ -56,7 +56,7 @@ pub(super) fn output(reply: &Reply) -> String {
 }
 
 /// The beginning of a text.
-pub(super) fn bounded(text: &str) -> &str {
+pub(super) fn truncate_text(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_BYTES)]
 }
 
@@ -100,9 +100,11 @@ fn response(call: &Call, result: &CallResult) -> Value {
 fn content(content: &Content) -> Value {
     match content {
         Content::Text { text: said } => text(said),
-        Content::Image(image) => attached("image", &image.media_type, &image.source),
-        Content::Document(document) => attached("document", &document.media_type, &document.source),
-        Content::Audio(audio) => attached("audio", &audio.media_type, &audio.source),
+        Content::Image(image) => attachment_json("image", &image.media_type, &image.source),
+        Content::Document(document) => {
+            attachment_json("document", &document.media_type, &document.source)
+        }
+        Content::Audio(audio) => attachment_json("audio", &audio.media_type, &audio.source),
     }
 }
 
@@ -111,7 +113,7 @@ fn text(said: &str) -> Value {
 }
 
 /// An attachment, without its bytes.
-fn attached(modality: &str, media_type: &str, source: &Source) -> Value {
+fn attachment_json(modality: &str, media_type: &str, source: &Source) -> Value {
     match source {
         Source::Base64 { .. } => {
             json!({"type": "blob", "mime_type": media_type, "modality": modality, "content": ""})

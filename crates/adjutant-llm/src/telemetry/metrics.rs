@@ -31,7 +31,7 @@ pub fn unit_of(metric: &str) -> Option<&'static str> {
 
 /// True if a subscriber is interested. Subscribers that filter events by field names, such as
 /// `tracing-opentelemetry`, are queried with one of these fields.
-pub(super) fn wanted() -> bool {
+pub(super) fn is_enabled() -> bool {
     tracing::event_enabled!(target: METRICS_TARGET, Level::DEBUG, histogram.gen_ai.client.inference.duration)
 }
 

@@ -131,7 +131,10 @@ pub fn record_result(span: &Span, result: &CallResult, contents: Contents) {
         return;
     }
     if contents == Contents::Recorded {
-        span.record(semconv::TOOL_CALL_RESULT, messages::bounded(&result.text()));
+        span.record(
+            semconv::TOOL_CALL_RESULT,
+            messages::truncate_text(&result.text()),
+        );
     }
     if result.is_error() {
         record_error(span, status(result.status), "");
@@ -160,7 +163,7 @@ pub fn record_error(span: &Span, kind: &str, message: &str) {
     span.record(semconv::ERROR_TYPE, kind);
     span.record("otel.status_code", "ERROR");
     if !message.is_empty() {
-        span.record("otel.status_description", messages::bounded(message));
+        span.record("otel.status_description", messages::truncate_text(message));
     }
 }
 

@@ -66,7 +66,7 @@ impl<M: Model> Model for Traced<M> {
         }
         let info = self.model.info();
         let span = spans::chat_span(info, &request, self.contents);
-        if span.is_disabled() && !metrics::wanted() {
+        if span.is_disabled() && !metrics::is_enabled() {
             return self.model.stream(request);
         }
         let call = Call {

@@ -16,14 +16,14 @@ pub(super) fn quarters(text: &str) -> u64 {
         sum += if run.is_ascii() {
             run.len() as u64
         } else {
-            mixed(bytes, at * RUN, run)
+            weigh_mixed(bytes, at * RUN, run)
         };
     }
     sum
 }
 
 /// Returns the weight of the characters that start in `run`, which is located in `bytes` at `start`.
-fn mixed(bytes: &[u8], start: usize, run: &[u8]) -> u64 {
+fn weigh_mixed(bytes: &[u8], start: usize, run: &[u8]) -> u64 {
     let weigh = |(at, byte): (usize, &u8)| match byte {
         0xE1 | 0xE2 | 0xEF => u64::from(by_second(
             *byte,

@@ -32,7 +32,7 @@ impl Meter {
     }
 
     /// Returns the corrected estimate, in tokens: between a quarter and four times of it.
-    pub fn corrected(&self, estimate: u64) -> u64 {
+    pub fn correct_estimate(&self, estimate: u64) -> u64 {
         if self.estimated == 0 {
             return estimate;
         }
@@ -63,8 +63,8 @@ impl Meter {
             let results = found.results().iter().map(|it| result(it)).sum();
             return reported
                 .total()
-                .saturating_add(self.corrected(after.saturating_add(results)));
+                .saturating_add(self.correct_estimate(after.saturating_add(results)));
         }
-        self.corrected(entries.tokens())
+        self.correct_estimate(entries.tokens())
     }
 }

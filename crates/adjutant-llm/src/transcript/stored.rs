@@ -31,7 +31,7 @@ impl<'de> Tagged<'de> for Entry {
 
 impl<'de> Deserialize<'de> for Entry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        reading::tagged(deserializer)
+        reading::read_tagged(deserializer)
     }
 }
 
@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for StoredVisitor {
                 Some(Ok(_)) => {
                     let (Some(id), Some(tokens)) = (id, tokens) else {
                         let before = Map::from_iter([(Entry::TAG.to_owned(), map.next_value()?)]);
-                        return placed_late(id, tokens, before, map);
+                        return read_any_order(id, tokens, before, map);
                     };
                     let variant = map.next_value_seed(Name(Entry::VARIANTS))?;
                     let entry = Entry::read(variant, MapAccessDeserializer::new(map))?;
@@ -69,7 +69,7 @@ impl<'de> Visitor<'de> for StoredVisitor {
                 }
                 Some(Err(other)) => {
                     let before = Map::from_iter([(other, map.next_value()?)]);
-                    return placed_late(id, tokens, before, map);
+                    return read_any_order(id, tokens, before, map);
                 }
             }
         }
@@ -77,7 +77,7 @@ impl<'de> Visitor<'de> for StoredVisitor {
 }
 
 /// The fields in another order.
-fn placed_late<'de, A: MapAccess<'de>>(
+fn read_any_order<'de, A: MapAccess<'de>>(
     mut id: Option<EntryId>,
     mut tokens: Option<u64>,
     mut before: Map<String, serde_json::Value>,
@@ -94,6 +94,7 @@ fn placed_late<'de, A: MapAccess<'de>>(
     }
     let id = id.ok_or_else(|| de::Error::missing_field("id"))?;
     let tokens = tokens.ok_or_else(|| de::Error::missing_field("tokens"))?;
-    let entry = reading::tagged(serde_json::Value::Object(before)).map_err(de::Error::custom)?;
+    let entry =
+        reading::read_tagged(serde_json::Value::Object(before)).map_err(de::Error::custom)?;
     Ok(Stored { id, tokens, entry })
 }

@@ -135,7 +135,11 @@ impl Call<'_> {
             .journal(Arc::clone(&host.kept.journal))
             .session(log.clone());
         if !is_new {
-            agent.log().open().await.map_err(|error| failed(&error))?;
+            agent
+                .log()
+                .open()
+                .await
+                .map_err(|error| call_error(&error))?;
             if agent.log().transcript().is_empty() && !agent.log().has_open_run() {
                 return Err(ErrorData::invalid_params(
                     "this call or session no longer exists here",
@@ -179,7 +183,7 @@ impl Call<'_> {
                 }
                 Stand::Waits(pauses) => pauses,
             };
-            let questions = Question::of(&pauses);
+            let questions = Question::from_pauses(&pauses);
             let (asked, unasked): (Vec<_>, Vec<_>) =
                 questions.iter().partition(|it| it.lacks(&can).is_none());
             if asked.is_empty() {
@@ -188,14 +192,18 @@ impl Call<'_> {
                     .await;
             }
             let answers = if is_modern {
-                self.given(&asked, parked)
+                self.take_answers(&asked, parked)
             } else {
                 self.ask_in_place(agent, &asked).await?
             };
             let Some(mut answers) = answers else {
                 return Ok(Came::Asks(self.ask(agent, &asked)));
             };
-            answers.extend(unasked.iter().map(|it| it.pause.answered(it.unasked())));
+            answers.extend(
+                unasked
+                    .iter()
+                    .map(|it| it.pause.with_answer(it.default_answer())),
+            );
             stand = goes(agent.resume(answers).stream())?;
         }
     }
@@ -225,24 +233,28 @@ impl Call<'_> {
                 Outcome::Paused { pauses } => Stand::Waits(pauses.clone()),
                 _ => Stand::Over(over(session.clone(), result)),
             }),
-            Some(Err(error)) => Err(failed(error)),
-            None => Err(failed(&RunError::Stuck)),
+            Some(Err(error)) => Err(call_error(error)),
+            None => Err(call_error(&RunError::Stuck)),
         }
     }
 
     /// The client's answers, if they are complete and match the open questions.
     ///
     /// Without a state the client has seen no question: it can fill in a form in advance, but not consent.
-    fn given(&mut self, asked: &[&Question], parked: Option<&Parked>) -> Option<Vec<Answered>> {
+    fn take_answers(
+        &mut self,
+        asked: &[&Question],
+        parked: Option<&Parked>,
+    ) -> Option<Vec<Answered>> {
         let responses = self.responses.take()?;
         let answered = |question: &&Question| {
             let pause = &question.pause;
             let shown = match parked {
-                Some(parked) => parked.asked.get(&question.key) == Some(&shown(pause)),
+                Some(parked) => parked.asked.get(&question.key) == Some(&snapshot_pause(pause)),
                 None => pause.ask.kind == AskKind::Question,
             };
             shown
-                .then(|| Some(pause.answered(question.read(responses.get(&question.key)?)?)))
+                .then(|| Some(pause.with_answer(question.read(responses.get(&question.key)?)?)))
                 .flatten()
         };
         asked.iter().map(answered).collect()
@@ -257,7 +269,7 @@ impl Call<'_> {
             from: agent.log().transcript().len(),
             asked: asked
                 .iter()
-                .map(|it| (it.key.clone(), shown(&it.pause)))
+                .map(|it| (it.key.clone(), snapshot_pause(&it.pause)))
                 .collect(),
             until_ms: host.world.now_ms().saturating_add(within),
         };
@@ -285,13 +297,13 @@ impl Call<'_> {
                 agent
                     .cancel_paused()
                     .await
-                    .map_err(|error| failed(&error))?;
+                    .map_err(|error| call_error(&error))?;
                 return Err(ErrorData::internal_error(
                     "the client did not answer; the call was cancelled",
                     None,
                 ));
             };
-            answers.push(question.pause.answered(answer));
+            answers.push(question.pause.with_answer(answer));
         }
         Ok(Some(answers))
     }
@@ -323,7 +335,7 @@ impl Call<'_> {
         };
         Some(
             said.and_then(|said| question.read(&said))
-                .unwrap_or_else(|| question.unasked()),
+                .unwrap_or_else(|| question.default_answer()),
         )
     }
 
@@ -337,7 +349,7 @@ impl Call<'_> {
         let result = agent
             .cancel_paused()
             .await
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| call_error(&error))?;
         let lacks = can.map(|can| {
             unasked
                 .iter()
@@ -388,7 +400,7 @@ fn stand(agent: &Agent, parked: &Parked) -> Result<Stand, ErrorData> {
             break;
         }
     }
-    let text = reply.map(|reply| said(reply)).unwrap_or_default();
+    let text = reply.map(|reply| reply_text(reply)).unwrap_or_default();
     Ok(Stand::Over(Over {
         session: agent.session_id().clone(),
         call,
@@ -408,7 +420,7 @@ fn over(session: LogId, result: &RunResult) -> Over {
     let call = result.calls.last().map(|report| Arc::clone(&report.result));
     let text = match &result.output {
         Some(output) => output.to_string(),
-        None => result.reply.as_deref().map(said).unwrap_or_default(),
+        None => result.reply.as_deref().map(reply_text).unwrap_or_default(),
     };
     Over {
         session,
@@ -418,7 +430,7 @@ fn over(session: LogId, result: &RunResult) -> Over {
     }
 }
 
-fn said(reply: &Reply) -> String {
+fn reply_text(reply: &Reply) -> String {
     let texts = reply.blocks.iter().filter_map(|block| match &**block {
         Block::Text(said) if !said.text.is_empty() => Some(&*said.text),
         _ => None,
@@ -429,10 +441,10 @@ fn said(reply: &Reply) -> String {
 fn goes(running: Result<Running, RunError>) -> Result<Stand, ErrorData> {
     running
         .map(|running| Stand::Goes(Box::new(running)))
-        .map_err(|error| failed(&error))
+        .map_err(|error| call_error(&error))
 }
 
-fn shown(pause: &Pause) -> ShownPause {
+fn snapshot_pause(pause: &Pause) -> ShownPause {
     ShownPause {
         pause: pause.id.clone(),
         digest: pause.digest(),
@@ -446,6 +458,6 @@ fn both(mut one: ClientCapabilities, other: ClientCapabilities) -> ClientCapabil
     one
 }
 
-fn failed(error: &RunError) -> ErrorData {
+fn call_error(error: &RunError) -> ErrorData {
     ErrorData::internal_error(format!("the call could not be performed: {error}"), None)
 }

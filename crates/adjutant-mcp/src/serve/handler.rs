@@ -346,7 +346,7 @@ impl ServerHandler for Handler {
         self.following.get_or_init(|| {
             let (mut changes, watched) = (self.host.changes.subscribe(), Arc::clone(&self.watched));
             Following(tokio::spawn(async move {
-                while let Some(uri) = changed(&mut changes).await {
+                while let Some(uri) = next_change(&mut changes).await {
                     let is_watched = watched
                         .lock()
                         .unwrap_or_else(PoisonError::into_inner)
@@ -390,7 +390,7 @@ impl ServerHandler for Handler {
         let mut changes = self.host.changes.subscribe();
         loop {
             let uri = tokio::select! {
-                uri = changed(&mut changes) => uri,
+                uri = next_change(&mut changes) => uri,
                 () = subscription.cancelled() => None,
             };
             let Some(uri) = uri else { return Ok(()) };
@@ -420,7 +420,7 @@ impl Drop for Following {
 }
 
 /// The next changed resource; `None` when there will be no more. Changes that a slow reader missed are not reported.
-async fn changed(changes: &mut Receiver<Arc<str>>) -> Option<Arc<str>> {
+async fn next_change(changes: &mut Receiver<Arc<str>>) -> Option<Arc<str>> {
     loop {
         match changes.recv().await {
             Ok(uri) => return Some(uri),

@@ -46,7 +46,7 @@ enum AnswerForm {
 
 impl Question {
     /// The questions of pauses, in order, each with a unique name: the name of its step, if there is one.
-    pub(super) fn of(pauses: &[Arc<Pause>]) -> Vec<Self> {
+    pub(super) fn from_pauses(pauses: &[Arc<Pause>]) -> Vec<Self> {
         let mut names = BTreeMap::<String, usize>::new();
         let mut named = |pause: &Arc<Pause>| {
             let name = pause.key.as_deref().unwrap_or("approval").to_owned();
@@ -145,7 +145,7 @@ impl Question {
     }
 
     /// The answer if the client does not support the question.
-    pub(super) fn unasked(&self) -> Answer {
+    pub(super) fn default_answer(&self) -> Answer {
         let message = "no answer is to be had from this client";
         match self.pause.ask.kind {
             AskKind::Approval => Answer::deny(message),

@@ -68,7 +68,7 @@ impl KeptTokens {
         )
     }
 
-    pub(crate) fn granted(&self) -> &[String] {
+    pub(crate) fn scopes(&self) -> &[String] {
         self.credentials
             .as_ref()
             .map_or(&[], |credentials| &credentials.granted_scopes)
@@ -148,7 +148,7 @@ impl TokenFile {
         let renewal = tokio::spawn(async move { this.renew(refused.as_deref()).await });
         renewal.await.unwrap_or_else(|error| {
             Err(self
-                .failed("the renewal of the token of")
+                .file_error("the renewal of the token of")
                 .with_source(error))
         })
     }
@@ -220,12 +220,12 @@ impl TokenFile {
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(self.failed("reading the tokens of").with_source(error)),
+            Err(error) => return Err(self.file_error("reading the tokens of").with_source(error)),
         };
         self.judge(&file)?;
         let mut text = Vec::new();
         let read = file.take(MAX_FILE + 1).read_to_end(&mut text);
-        read.map_err(|error| self.failed("reading the tokens of").with_source(error))?;
+        read.map_err(|error| self.file_error("reading the tokens of").with_source(error))?;
         let kept: Option<KeptTokens> = serde_json::from_slice(&text)
             .ok()
             .filter(|_| text.len() as u64 <= MAX_FILE);
@@ -252,7 +252,7 @@ impl TokenFile {
             use std::os::unix::fs::MetadataExt;
             let about = file
                 .metadata()
-                .map_err(|error| self.failed("reading the tokens of").with_source(error))?;
+                .map_err(|error| self.file_error("reading the tokens of").with_source(error))?;
             let path = self.path.display();
             if about.uid() != rustix::process::geteuid().as_raw() {
                 return Err(Error::new(
@@ -272,7 +272,7 @@ impl TokenFile {
 
     /// Writes a temporary file and renames it: a reader sees the old tokens or the new ones.
     fn save(&self, kept: &KeptTokens) -> Result<(), Error> {
-        let failed = |error: io::Error| self.failed("writing the tokens of").with_source(error);
+        let failed = |error: io::Error| self.file_error("writing the tokens of").with_source(error);
         let text = serde_json::to_vec(kept).map_err(|error| failed(error.into()))?;
         let beside = self.path.with_extension("new");
         let written = (|| {
@@ -292,7 +292,7 @@ impl TokenFile {
 
     /// The lock of the file, let go of when it is dropped.
     async fn lock(&self) -> Result<File, Error> {
-        let failed = |error: io::Error| self.failed("locking the tokens of").with_source(error);
+        let failed = |error: io::Error| self.file_error("locking the tokens of").with_source(error);
         if let Some(folder) = self.path.parent() {
             private::folder(folder).map_err(failed)?;
         }
@@ -315,7 +315,7 @@ impl TokenFile {
         Err(Error::new(ErrorKind::TimedOut, message))
     }
 
-    fn failed(&self, what: &str) -> Error {
+    fn file_error(&self, what: &str) -> Error {
         let message = format!(
             "{what} the server `{}` failed: {}",
             self.name,

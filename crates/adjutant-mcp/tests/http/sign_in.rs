@@ -409,7 +409,7 @@ async fn sign_in_ends_when_nobody_comes() {
 async fn sign_in_refuses_what_cannot_be_meant() {
     let stored = |url: &str| {
         let mut config = HttpConfig::new(url);
-        config.tokens = Tokens::stored("/nowhere");
+        config.tokens = Tokens::from_directory("/nowhere");
         config
     };
     let mut with_secret = LoginOptions::default();

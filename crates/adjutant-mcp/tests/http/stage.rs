@@ -83,7 +83,7 @@ impl Stage {
 
     pub(crate) fn config(&self) -> HttpConfig {
         let mut config = HttpConfig::new(format!("{}/mcp", self.base()));
-        config.tokens = Tokens::stored(self.folder.path().join("tokens"));
+        config.tokens = Tokens::from_directory(self.folder.path().join("tokens"));
         config
     }
 

@@ -448,7 +448,7 @@ async fn server_that_cannot_be_meant_is_refused_without_its_secrets() {
         config
     };
     let mut clear = HttpConfig::new("http://a.example/mcp");
-    clear.tokens = Tokens::stored("/nowhere");
+    clear.tokens = Tokens::from_directory("/nowhere");
     let rows = [
         (
             with("Host", "hush"),

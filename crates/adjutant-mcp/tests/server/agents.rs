@@ -195,7 +195,7 @@ async fn a_run_stops_when_its_request_is_cancelled_and_has_one_owner() {
                 json!({ "name": "butler", "arguments": args.clone() }),
             )
             .await;
-        gate.reached().await;
+        gate.wait_until_reached().await;
         let busy = client.call("butler", args.clone()).await;
         assert!(
             busy["error"]["message"]

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     child_run::{self, AgentEnd},
-    text::ellipsed,
+    text::cut_with_ellipsis,
 };
 
 /// The largest number of bytes of a result in the message about it.
@@ -36,7 +36,7 @@ pub(super) async fn follow(
         note(&table, &task, event)
     })
     .await;
-    end(&table, &task, &ear, AgentEnd::of(&ended));
+    end(&table, &task, &ear, AgentEnd::from_result(&ended));
 }
 
 fn note(table: &TaskTable, task: &BackgroundTask, event: &Event) {
@@ -82,14 +82,17 @@ pub(super) fn end(table: &TaskTable, task: &BackgroundTask, ear: &Ear, ended: Ag
 
 /// Ends a task. This is the last step: a waiting caller finds everything else done.
 pub(super) fn settle(table: &TaskTable, task: &BackgroundTask, ended: AgentEnd) {
-    let text = ellipsed(&ended.text, MAX_KEPT_BYTES).into();
+    let text = cut_with_ellipsis(&ended.text, MAX_KEPT_BYTES).into();
     task.end(ended.state, text, ended.usage);
     table.tell();
 }
 
 /// The message about the end of a task, and whether it contains the complete text.
 fn notice(task: &BackgroundTask, state: TaskState, text: &str) -> (UserMessage, bool) {
-    let (shown, whole) = (ellipsed(text, MAX_TOLD_BYTES), text.len() <= MAX_TOLD_BYTES);
+    let (shown, whole) = (
+        cut_with_ellipsis(text, MAX_TOLD_BYTES),
+        text.len() <= MAX_TOLD_BYTES,
+    );
     let mut said = format!(
         "The background task {} ({}) is {}:\n{shown}",
         task.id,
@@ -115,7 +118,7 @@ fn notice(task: &BackgroundTask, state: TaskState, text: &str) -> (UserMessage, 
 
 /// The beginning of a text, in one line.
 pub(super) fn one_line(text: &str) -> String {
-    let head = ellipsed(text, 4 * MAX_LINE_BYTES);
+    let head = cut_with_ellipsis(text, 4 * MAX_LINE_BYTES);
     let line = head.split_whitespace().collect::<Vec<_>>().join(" ");
-    ellipsed(&line, MAX_LINE_BYTES).into_owned()
+    cut_with_ellipsis(&line, MAX_LINE_BYTES).into_owned()
 }

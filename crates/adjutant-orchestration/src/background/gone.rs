@@ -87,7 +87,7 @@ impl OpenTasks {
             Entry::Turn(turn) => {
                 turn.results()
                     .iter()
-                    .filter_map(|result| Mark::of(&result.details))
+                    .filter_map(|result| Mark::from_details(&result.details))
                     .for_each(|mark| self.mark(mark));
             }
             Entry::User(message) => {

@@ -29,12 +29,14 @@ impl Hold {
         });
         let mut marks = turns
             .flat_map(|turn| turn.results())
-            .filter_map(|result| Mark::of(&result.details));
+            .filter_map(|result| Mark::from_details(&result.details));
         let session = marks.find_map(|mark| match mark {
             Mark::Launched { session, .. } => Some(session),
             Mark::Settled { .. } => None,
         });
-        session.map_or_else(Vec::new, |session| self.table.of(&session, &cx.who.thread))
+        session.map_or_else(Vec::new, |session| {
+            self.table.tasks_for(&session, &cx.who.thread)
+        })
     }
 }
 
@@ -57,7 +59,7 @@ impl Hook<AfterTurn> for Hold {
             tokio::select! {
                 biased;
                 () = cx.cancel.cancelled() => break,
-                _ = select_all(running.iter().map(|task| Box::pin(task.ended()))) => {}
+                _ = select_all(running.iter().map(|task| Box::pin(task.wait_finished()))) => {}
             }
         }
         Verdict::Pass(point)

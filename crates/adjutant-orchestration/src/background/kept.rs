@@ -93,8 +93,8 @@ pub(super) async fn resume(
         |error| Error::new(ErrorKind::Agent, "the session could not be opened").with_source(error);
     session.log().open().await.map_err(could_not)?;
     let log = session.session_id();
-    let told = told(session);
-    for (by, launched) in unfinished(&*journal, log).await? {
+    let told = find_reported_tasks(session);
+    for (by, launched) in find_unfinished(&*journal, log).await? {
         if table.get(log, &by, &launched.task_id).is_ok() {
             continue;
         }
@@ -146,7 +146,7 @@ pub(super) async fn resume(
 }
 
 /// The tasks whose end is already part of the conversation.
-fn told(session: &Agent) -> BTreeSet<ThreadId> {
+fn find_reported_tasks(session: &Agent) -> BTreeSet<ThreadId> {
     let transcript = session.log().transcript();
     let origins = transcript.iter().filter_map(|stored| match &stored.entry {
         Entry::User(message) => Some(message.origin.clone()),
@@ -160,7 +160,7 @@ fn told(session: &Agent) -> BTreeSet<ThreadId> {
 }
 
 /// The kept tasks of a session with unread results, by thread of the agent that launched them.
-async fn unfinished(
+async fn find_unfinished(
     journal: &dyn Journal,
     log: &LogId,
 ) -> Result<Vec<(ThreadId, Launched)>, Error> {
@@ -200,7 +200,9 @@ pub(super) async fn stands(journal: &dyn Journal, log: &LogId) -> Result<Stands,
             Record::Began { .. } => stands = Stands::Open,
             Record::Replied { reply, .. } => usage += reply.usage,
             Record::ChildEnded { usage: spent, .. } => usage += *spent,
-            Record::Ended { outcome, .. } => stands = Stands::Ended(AgentEnd::told(outcome, usage)),
+            Record::Ended { outcome, .. } => {
+                stands = Stands::Ended(AgentEnd::from_outcome(outcome, usage))
+            }
             _ => {}
         }
     }

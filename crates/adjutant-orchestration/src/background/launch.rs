@@ -14,7 +14,7 @@ use super::{
     task::{BackgroundTask, NewTask},
     task_table::TaskTable,
 };
-use crate::{child_run::with_task, text::ellipsed};
+use crate::{child_run::with_task, text::cut_with_ellipsis};
 
 /// The key of the child in its call.
 const KEY: &str = "task";
@@ -74,7 +74,7 @@ impl Mark {
     }
 
     /// Returns the mark in the details of a result.
-    pub(super) fn of(details: &Value) -> Option<Self> {
+    pub(super) fn from_details(details: &Value) -> Option<Self> {
         Self::deserialize(details.get("background")?).ok()
     }
 }
@@ -98,7 +98,7 @@ pub(super) async fn launch(
             "`task` is blank: say what to do",
         ));
     }
-    let (session, line) = (session(cx)?, RunLine::of(cx)?);
+    let (session, line) = (session(cx)?, RunLine::from_context(cx)?);
     let outside = || ToolError::failed("tasks are launched only within a call of a run");
     let spawn = cx.get::<dyn Spawn>().ok_or_else(outside)?;
     let agent = order.max_turns.map_or(order.agent.clone(), |turns| {
@@ -114,7 +114,7 @@ pub(super) async fn launch(
         number,
         agent: Arc::clone(&order.name),
         thread,
-        task: ellipsed(&order.task, MAX_TASK_BYTES).into(),
+        task: cut_with_ellipsis(&order.task, MAX_TASK_BYTES).into(),
         kept: order.keep,
     };
     let agent = with_task(agent, &order.task);
@@ -130,7 +130,7 @@ pub(super) async fn launch(
                 VERSION,
                 json!(record_of(&task, &order)),
             );
-            return Ok(launched(&task));
+            return Ok(launch_result(&task));
         }
         // No await between listing it and managing it.
         let stands = kept::stands(&*journal, &log).await?;
@@ -143,11 +143,11 @@ pub(super) async fn launch(
         let agent = agent.journal(journal).session(log);
         let begun = kept::begin(table, &task, stands, agent, &order.task, Ear::Run(line));
         begun.inspect_err(|_| table.unlist(&task))?;
-        return Ok(launched(&task));
+        return Ok(launch_result(&task));
     }
-    if let Some(task) = table.find(&session, &by, &line.kept_thread(KEY)) {
+    if let Some(task) = table.find(&session, &by, &line.thread_for_key(KEY)) {
         // The call was entered again, and the task was found in the log before.
-        return Ok(launched(&task));
+        return Ok(launch_result(&task));
     }
     let child = spawn.keep(KEY, agent.into()).await?;
     let task = table.list(new(child.identity().thread.clone()))?;
@@ -162,10 +162,10 @@ pub(super) async fn launch(
         MemberRun::Child(run),
         Ear::Run(line),
     ));
-    Ok(launched(&task))
+    Ok(launch_result(&task))
 }
 
-fn launched(task: &BackgroundTask) -> CallResult {
+fn launch_result(task: &BackgroundTask) -> CallResult {
     let said = json!({"task_id": task.id, "agent": task.agent, "status": "launched"});
     let mark = Mark::Launched {
         task_id: Arc::clone(&task.id),
@@ -202,7 +202,7 @@ fn number(history: &Transcript, call: CallId) -> u64 {
         Entry::Turn(turn) => turn
             .results()
             .iter()
-            .filter_map(|result| launched_number(&result.details))
+            .filter_map(|result| launch_number(&result.details))
             .max(),
         _ => None,
     });
@@ -212,8 +212,8 @@ fn number(history: &Transcript, call: CallId) -> u64 {
         .saturating_add(u64::from(call.block))
 }
 
-fn launched_number(details: &Value) -> Option<u64> {
-    match Mark::of(details)? {
+fn launch_number(details: &Value) -> Option<u64> {
+    match Mark::from_details(details)? {
         Mark::Launched { task_id, .. } => task_id.strip_prefix("task-")?.parse().ok(),
         Mark::Settled { .. } => None,
     }

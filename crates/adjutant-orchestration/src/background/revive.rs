@@ -48,7 +48,7 @@ impl Middleware for Revive {
         "background"
     }
 
-    async fn begun(&self, cx: &DriveStart) {
+    async fn on_start(&self, cx: &DriveStart) {
         // Always looked for: another program may have had the session since this one did.
         if !cx.resumes {
             return;
@@ -222,7 +222,7 @@ impl FoundTasks {
                 }
             }
             Record::Returned { result, .. } => {
-                if let Some(Mark::Settled { task_id }) = Mark::of(&result.details) {
+                if let Some(Mark::Settled { task_id }) = Mark::from_details(&result.details) {
                     self.0.retain(|_, task| task.launched.task_id != task_id);
                 }
             }

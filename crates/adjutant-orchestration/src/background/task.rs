@@ -116,7 +116,7 @@ impl BackgroundTask {
     }
 
     /// Waits until it has ended.
-    pub(super) async fn ended(&self) {
+    pub(super) async fn wait_finished(&self) {
         // The sender is this task's own.
         let _ = self
             .state
@@ -150,29 +150,32 @@ impl BackgroundTask {
         if self.state().is_ended() {
             return false;
         }
-        self.told().stopper = stopper;
+        self.lock_notice().stopper = stopper;
         self.wish.cancel();
         true
     }
 
     pub(super) fn stopper(&self) -> Stopper {
-        self.told().stopper
+        self.lock_notice().stopper
     }
 
     /// A message reports its end; `None` if an earlier one did.
     pub(super) fn tell(&self, notice: Option<Queued>, whole: bool) {
-        let mut told = self.told();
+        let mut told = self.lock_notice();
         (told.notice, told.whole) = (notice, whole);
     }
 
     /// True if a message about its end waits to be placed.
     pub(super) fn is_told(&self) -> bool {
-        self.told().notice.as_ref().is_some_and(Queued::is_queued)
+        self.lock_notice()
+            .notice
+            .as_ref()
+            .is_some_and(Queued::is_queued)
     }
 
     /// The agent that launched it has received the text: the message about it is no longer needed.
     pub(super) fn read(&self) {
-        let mut told = self.told();
+        let mut told = self.lock_notice();
         told.read = true;
         if let Some(notice) = told.notice.take() {
             // It may have been placed already.
@@ -183,7 +186,7 @@ impl BackgroundTask {
     /// True if the agent that launched it knows its end: it read it, it got the complete message, or there was no
     /// result.
     pub(super) fn is_read(&self) -> bool {
-        let told = self.told();
+        let told = self.lock_notice();
         let placed = told.whole && !told.notice.as_ref().is_some_and(Queued::is_queued);
         told.read || placed || (told.notice.is_none() && self.state() == TaskState::Cancelled)
     }
@@ -210,7 +213,7 @@ impl BackgroundTask {
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, LaunchNotice> {
+    fn lock_notice(&self) -> MutexGuard<'_, LaunchNotice> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -64,7 +64,7 @@ impl TaskTable {
     }
 
     /// An agent that a tool launches.
-    pub(super) fn known(&self, name: &str) -> Option<Agent> {
+    pub(super) fn find_agent(&self, name: &str) -> Option<Agent> {
         self.tools().get(name).cloned()
     }
 
@@ -95,7 +95,7 @@ impl TaskTable {
         by: &ThreadId,
         thread: &ThreadId,
     ) -> Option<Arc<BackgroundTask>> {
-        self.of(session, by)
+        self.tasks_for(session, by)
             .into_iter()
             .find(|task| task.thread == *thread)
     }
@@ -155,7 +155,7 @@ impl TaskTable {
     }
 
     /// The tasks of one agent, in the order of their launch.
-    pub(super) fn of(&self, session: &LogId, by: &ThreadId) -> Vec<Arc<BackgroundTask>> {
+    pub(super) fn tasks_for(&self, session: &LogId, by: &ThreadId) -> Vec<Arc<BackgroundTask>> {
         self.all()
             .get(&(session.clone(), by.clone()))
             .cloned()
@@ -169,12 +169,12 @@ impl TaskTable {
         by: &ThreadId,
         id: &str,
     ) -> Result<Arc<BackgroundTask>, Error> {
-        let tasks = self.of(session, by);
+        let tasks = self.tasks_for(session, by);
         tasks
             .into_iter()
             .find(|task| &*task.id == id)
             .ok_or_else(|| {
-                let id = crate::text::ellipsed(id, 100);
+                let id = crate::text::cut_with_ellipsis(id, 100);
                 Error::new(
                     ErrorKind::Missing,
                     format!("no task {id:?}: list_tasks tells which there are"),

@@ -17,7 +17,7 @@ use super::{
     task::{BackgroundTask, Stopper},
     task_table::TaskTable,
 };
-use crate::{Error, ErrorKind, text::ellipsed};
+use crate::{Error, ErrorKind, text::cut_with_ellipsis};
 
 /// The longest wait of `get_task`.
 const MAX_WAIT: Duration = Duration::from_secs(3_600);
@@ -169,7 +169,7 @@ async fn get(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallR
             .min(MAX_WAIT);
         tokio::select! {
             biased;
-            () = task.ended() => {}
+            () = task.wait_finished() => {}
             () = cx.cancel.cancelled() => {
                 return Err(ToolError::new(ToolErrorKind::Cancelled, "cancelled while it waited for a task"));
             }
@@ -187,24 +187,24 @@ async fn get(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallR
     } else {
         "error"
     };
-    shown[key] = json!(ellipsed(&standing.text, MAX_SHOWN_BYTES));
+    shown[key] = json!(cut_with_ellipsis(&standing.text, MAX_SHOWN_BYTES));
     if standing.text.len() > MAX_SHOWN_BYTES {
         shown["bytes"] = json!(standing.text.len());
     }
     task.read();
     if task.kept {
         // A later program need not find it again.
-        RunLine::of(&cx)?.app("background.read", VERSION, json!({"task_id": task.id}));
+        RunLine::from_context(&cx)?.app("background.read", VERSION, json!({"task_id": task.id}));
     }
     table.tell();
     Ok(CallResult {
-        details: settled(&task),
+        details: build_settled_details(&task),
         ..CallResult::ok(shown.to_string())
     })
 }
 
 async fn list(table: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallResult, ToolError> {
-    let tasks = table.of(&session(&cx)?, &cx.who.thread);
+    let tasks = table.tasks_for(&session(&cx)?, &cx.who.thread);
     let line = |task: &Arc<BackgroundTask>| {
         let standing = task.standing();
         let what = one_line(&task.task);
@@ -222,7 +222,7 @@ async fn stop(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<Call
     let task = table.get(&session(&cx)?, &cx.who.thread, &args.task_id)?;
     let was_running = task.stop(Stopper::Model);
     // The result is known only when the task has ended.
-    let _ = tokio::time::timeout(STOP_WAIT, task.ended()).await;
+    let _ = tokio::time::timeout(STOP_WAIT, task.wait_finished()).await;
     let state = task.state();
     let message = match (was_running, state) {
         (_, TaskState::Running) => "it was asked to stop, and has not ended yet",
@@ -235,7 +235,7 @@ async fn stop(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<Call
     );
     Ok(if state == TaskState::Cancelled {
         CallResult {
-            details: settled(&task),
+            details: build_settled_details(&task),
             ..result
         }
     } else {
@@ -243,7 +243,7 @@ async fn stop(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<Call
     })
 }
 
-fn settled(task: &BackgroundTask) -> Value {
+fn build_settled_details(task: &BackgroundTask) -> Value {
     Mark::Settled {
         task_id: Arc::clone(&task.id),
     }
@@ -253,7 +253,10 @@ fn settled(task: &BackgroundTask) -> Value {
 fn unknown(agent: &str) -> Error {
     Error::new(
         ErrorKind::Missing,
-        format!("no agent {:?} can be launched", ellipsed(agent, 100)),
+        format!(
+            "no agent {:?} can be launched",
+            cut_with_ellipsis(agent, 100)
+        ),
     )
 }
 

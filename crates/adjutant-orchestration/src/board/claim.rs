@@ -51,7 +51,7 @@ impl Board {
         for _ in 0..MAX_TRIES {
             let tried = self.shared.tries();
             let Some(key) = self.candidate(agent).await? else {
-                tried.told();
+                tried.mark_claimed();
                 if is_tended || !self.tend_anew().await? {
                     return Ok(None);
                 }
@@ -63,11 +63,11 @@ impl Board {
                 .await;
             match claimed {
                 Ok(task) => {
-                    tried.told();
+                    tried.mark_claimed();
                     return Ok(Some(task));
                 }
                 Err(error) if matches!(error.kind(), ErrorKind::Taken | ErrorKind::Missing) => {
-                    tried.told()
+                    tried.mark_claimed()
                 }
                 // It was cancelled, or there are many concurrent changes: the ready tasks are read again.
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
@@ -149,7 +149,7 @@ impl Board {
             let kept = self.read(id).await?;
             let mut task = kept.task.clone();
             if of == Of::Pending && task.status != TaskStatus::Pending {
-                return Err(taken(&task, 0));
+                return Err(unavailable_error(&task, 0));
             }
             take(&mut task, agent, self.world.now_ms(), lease_ms)?;
             if kept.task.waits {
@@ -184,14 +184,14 @@ impl Board {
             .await?
             .map(|item| item.version)
             .unwrap_or_default();
-        if let Some(known) = self.known(agent, queue) {
+        if let Some(known) = self.pop_from_window(agent, queue) {
             return Ok(known);
         }
         let _alone = self.shared.refill.lock().await;
-        if let Some(known) = self.known(agent, queue) {
+        if let Some(known) = self.pop_from_window(agent, queue) {
             return Ok(known);
         }
-        let prefix = keys::reserved(agent);
+        let prefix = keys::reservation_prefix(agent);
         let (ready, own) = (
             Scan {
                 limit: Some(WINDOW),
@@ -231,7 +231,7 @@ impl Board {
 
     /// Returns the next task, or that there is none, if that is known without reading. `None` if the store must be
     /// read.
-    fn known(&self, agent: &str, queue: Version) -> Option<Option<Arc<str>>> {
+    fn pop_from_window(&self, agent: &str, queue: Version) -> Option<Option<Arc<str>>> {
         let mut window = self.shared.window();
         window.is_at(queue);
         if !window.unreserved.contains(agent) {
@@ -256,12 +256,12 @@ fn take(task: &mut Task, agent: &str, now: u64, lease_ms: u64) -> Result<(), Err
             prolong(task, now, lease_ms);
             return Ok(());
         }
-        Some(lease) if lease.until_ms > now => return Err(taken(task, now)),
+        Some(lease) if lease.until_ms > now => return Err(unavailable_error(task, now)),
         Some(lease) => {
-            task.last_failure = Some(lost_by(&lease.holder));
+            task.last_failure = Some(lease_loss_reason(&lease.holder));
             task.lost = task.lost.saturating_add(1);
         }
-        None if reserved => return Err(taken(task, now)),
+        None if reserved => return Err(unavailable_error(task, now)),
         None => {}
     }
     task.status = status;
@@ -281,7 +281,7 @@ fn prolong(task: &mut Task, now: u64, lease_ms: u64) {
 }
 
 /// Returns the reason of an attempt that failed because its worker sent no heartbeat.
-pub(super) fn lost_by(holder: &str) -> Arc<str> {
+pub(super) fn lease_loss_reason(holder: &str) -> Arc<str> {
     format!("its worker {holder} was not heard of until its lease ran out").into()
 }
 
@@ -298,7 +298,7 @@ pub(super) fn check_holder(task: &Task, agent: &str) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Conflict, message))
 }
 
-fn taken(task: &Task, now: u64) -> Error {
+fn unavailable_error(task: &Task, now: u64) -> Error {
     let Some(lease) = &task.lease else {
         let whose = task.assignee.as_deref().unwrap_or("another agent");
         return Error::new(

@@ -27,12 +27,12 @@ impl Board {
     /// `Store`.
     pub async fn create(&self, new: NewTask) -> Result<Task, Error> {
         new.check()?;
-        let id = TaskId::of(self.world.id());
+        let id = TaskId::from_number(self.world.id());
         for _ in 0..MAX_TRIES {
             if let Some(key) = &new.key
                 && let Some(item) = self.kv.get(&keys::once(key)).await?
             {
-                return self.get(&keys::named(&item.value)).await;
+                return self.get(&keys::decode_task_id(&item.value)).await;
             }
             let mut task = new.task(id.clone(), self.world.now_ms());
             let dependencies = self.read_all(&task.dependencies).await?;
@@ -64,7 +64,7 @@ impl Board {
             .into_iter()
             .flatten()
             .filter(is_open)
-            .map(|kept| Blocker::of(kept.task))
+            .map(|kept| Blocker::from_task(kept.task))
             .collect())
     }
 
@@ -211,7 +211,7 @@ impl Board {
             let missing = || {
                 Error::new(
                     ErrorKind::Missing,
-                    format!("there is no task {} to depend on", id.shown()),
+                    format!("there is no task {} to depend on", id.to_display_string()),
                 )
             };
             self.find(&id).await?.ok_or_else(missing)

@@ -36,7 +36,7 @@ pub(super) fn dependents(of: &TaskId) -> String {
 }
 
 /// Before the order of each task that is reserved for an agent.
-pub(super) fn reserved(agent: &str) -> String {
+pub(super) fn reservation_prefix(agent: &str) -> String {
     format!("own/{}/", agent.replace('%', "%25").replace('/', "%2f"))
 }
 
@@ -72,7 +72,7 @@ pub(super) fn place(task: &Task) -> Option<String> {
         (TaskStatus::Pending, ..) if task.waits => None,
         (TaskStatus::Pending, _, None) => Some(format!("{READY}{}", order(task))),
         (TaskStatus::Pending, _, Some(agent)) => {
-            Some(format!("{}{}", reserved(agent), order(task)))
+            Some(format!("{}{}", reservation_prefix(agent), order(task)))
         }
         _ => None,
     }
@@ -101,7 +101,7 @@ pub(super) fn create(new: &Task) -> Result<Vec<Change>, Error> {
             .iter()
             .map(|on| mark(format!("{}{}", dependents(on), new.id))),
     );
-    changes.extend(moved(None, place(new)));
+    changes.extend(build_index_changes(None, place(new)));
     Ok(changes)
 }
 
@@ -111,7 +111,7 @@ pub(super) fn replace(before: &VersionedTask, after: &Task) -> Result<Vec<Change
         when: When::Is(before.version),
         ..Change::put(task(&after.id), encode(after)?)
     }];
-    changes.extend(moved(place(&before.task), place(after)));
+    changes.extend(build_index_changes(place(&before.task), place(after)));
     let is_completed =
         after.status == TaskStatus::Completed && before.task.status != TaskStatus::Completed;
     changes.extend((is_completed && after.dependents > 0).then(|| mark(settling(&after.id))));
@@ -131,12 +131,12 @@ pub(super) fn remove(before: &VersionedTask) -> Vec<Change> {
             .iter()
             .map(|on| Change::remove(format!("{}{}", dependents(on), old.id))),
     );
-    changes.extend(moved(place(old), None));
+    changes.extend(build_index_changes(place(old), None));
     changes
 }
 
 /// The changes of an index.
-fn moved(from: Option<String>, to: Option<String>) -> Vec<Change> {
+fn build_index_changes(from: Option<String>, to: Option<String>) -> Vec<Change> {
     if from == to {
         return Vec::new();
     }
@@ -146,12 +146,12 @@ fn moved(from: Option<String>, to: Option<String>) -> Vec<Change> {
 }
 
 /// The id of the task that was created by this name, as it is kept.
-pub(super) fn named(value: &Value) -> TaskId {
+pub(super) fn decode_task_id(value: &Value) -> TaskId {
     TaskId::from(value.as_str().unwrap_or_default())
 }
 
 /// A task that is kept, with its version.
-pub(super) fn kept(item: &adjutant_agent::kv::Item) -> Result<VersionedTask, Error> {
+pub(super) fn decode_task(item: &adjutant_agent::kv::Item) -> Result<VersionedTask, Error> {
     Ok(VersionedTask {
         task: decode(&item.value)?,
         version: item.version,

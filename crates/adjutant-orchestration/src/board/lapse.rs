@@ -2,7 +2,7 @@
 
 use adjutant_agent::kv::{Change, Scan};
 
-use super::{Action, Board, Task, TaskId, claim::lost_by, keys, table::step};
+use super::{Action, Board, Task, TaskId, claim::lease_loss_reason, keys, table::step};
 use crate::Error;
 
 /// The interval of checking leases while there are ready tasks, in milliseconds.
@@ -104,7 +104,10 @@ impl Board {
 
 /// Takes a task from its worker; a task that was lost too often fails.
 fn lose(task: &mut Task, max_lost: u32) -> Result<(), Error> {
-    let why = task.lease.take().map(|lease| lost_by(&lease.holder));
+    let why = task
+        .lease
+        .take()
+        .map(|lease| lease_loss_reason(&lease.holder));
     task.lost = task.lost.saturating_add(1);
     task.last_failure.clone_from(&why);
     if task.lost < max_lost {

@@ -95,7 +95,7 @@ impl TaskQuery {
 
     /// Only tasks that are blocked by a dependency.
     #[must_use]
-    pub fn blocked(self) -> Self {
+    pub fn only_blocked(self) -> Self {
         Self {
             is_blocked: Some(true),
             ..self
@@ -104,7 +104,7 @@ impl TaskQuery {
 
     /// Only tasks that are not blocked.
     #[must_use]
-    pub fn unblocked(self) -> Self {
+    pub fn only_unblocked(self) -> Self {
         Self {
             is_blocked: Some(false),
             ..self
@@ -142,7 +142,7 @@ impl Default for TaskQuery {
 }
 
 impl Blocker {
-    pub(super) fn of(task: Task) -> Self {
+    pub(super) fn from_task(task: Task) -> Self {
         Self {
             id: task.id,
             title: task.title,
@@ -172,11 +172,11 @@ impl Board {
         loop {
             let chunk = self.kv.scan(&scan).await?;
             for item in &chunk {
-                let task = keys::kept(item)?.task;
+                let task = keys::decode_task(item)?.task;
                 if !query.fits(&task) {
                     continue;
                 }
-                let listed = self.listed(task).await?;
+                let listed = self.build_listed_task(task).await?;
                 if query
                     .is_blocked
                     .is_some_and(|wanted| wanted == listed.blocked_by.is_empty())
@@ -210,10 +210,10 @@ impl Board {
     /// `Missing`, `Store`.
     pub async fn show(&self, id: &TaskId) -> Result<ListedTask, Error> {
         let task = self.get(id).await?;
-        self.listed(task).await
+        self.build_listed_task(task).await
     }
 
-    async fn listed(&self, task: Task) -> Result<ListedTask, Error> {
+    async fn build_listed_task(&self, task: Task) -> Result<ListedTask, Error> {
         let is_pending = task.status == TaskStatus::Pending;
         let blocked_by = if is_pending {
             self.blockers(&task).await?

@@ -94,7 +94,7 @@ impl NewTask {
 
     /// Sets who creates it.
     #[must_use]
-    pub fn created_by(self, agent: impl Into<Arc<str>>) -> Self {
+    pub fn creator(self, agent: impl Into<Arc<str>>) -> Self {
         Self {
             created_by: agent.into(),
             ..self
@@ -237,7 +237,7 @@ impl TaskEdit {
 
 impl Finish {
     /// It is done, with this result.
-    pub fn completed(result: impl Into<Arc<str>>) -> Self {
+    pub fn success(result: impl Into<Arc<str>>) -> Self {
         Self {
             is_completed: true,
             result: result.into(),
@@ -247,10 +247,10 @@ impl Finish {
     }
 
     /// It could not be done, for this reason.
-    pub fn failed(reason: impl Into<Arc<str>>) -> Self {
+    pub fn failure(reason: impl Into<Arc<str>>) -> Self {
         Self {
             is_completed: false,
-            ..Self::completed(reason)
+            ..Self::success(reason)
         }
     }
 

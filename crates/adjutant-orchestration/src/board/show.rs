@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 
 use super::{ListedTask, Task, TaskPage};
-use crate::text::counted;
+use crate::text::cut_with_size;
 
 /// The largest number of bytes of a description and of a result.
 const MAX_SHOWN_BYTES: usize = 8_000;
@@ -43,7 +43,7 @@ pub(super) fn task(listed: &ListedTask) -> Value {
     let mut shown = line(listed);
     let mut put = |name: &str, text: Option<&str>, max: usize| {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
-            shown.insert(name.to_owned(), json!(counted(text, max)));
+            shown.insert(name.to_owned(), json!(cut_with_size(text, max)));
         }
     };
     put("description", Some(description), MAX_SHOWN_BYTES);
@@ -53,13 +53,13 @@ pub(super) fn task(listed: &ListedTask) -> Value {
     if !acceptance_criteria.is_empty() {
         let criteria: Vec<String> = acceptance_criteria
             .iter()
-            .map(|it| counted(it, MAX_TEXT_BYTES).into_owned())
+            .map(|it| cut_with_size(it, MAX_TEXT_BYTES).into_owned())
             .collect();
         shown.insert("acceptance_criteria".to_owned(), json!(criteria));
     }
     if !evidence.is_empty() {
         let proofs = evidence.iter().map(
-            |it| json!({ "criterion": counted(&it.criterion, MAX_TEXT_BYTES), "proof": counted(&it.proof, MAX_TEXT_BYTES) }),
+            |it| json!({ "criterion": cut_with_size(&it.criterion, MAX_TEXT_BYTES), "proof": cut_with_size(&it.proof, MAX_TEXT_BYTES) }),
         );
         shown.insert("evidence".to_owned(), proofs.collect());
     }
@@ -120,7 +120,7 @@ fn line(listed: &ListedTask) -> Map<String, Value> {
 
 /// JSON whose strings contain no markup, control or invisible characters: all of these are escaped, so that nothing
 /// is lost.
-pub(super) fn defused(value: &Value) -> String {
+pub(super) fn escape_json(value: &Value) -> String {
     let json = value.to_string();
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {

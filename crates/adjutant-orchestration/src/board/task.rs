@@ -122,7 +122,7 @@ pub struct Task {
 }
 
 impl TaskId {
-    pub(super) fn of(number: u128) -> Self {
+    pub(super) fn from_number(number: u128) -> Self {
         Self(format!("{number:032x}").into())
     }
 
@@ -136,7 +136,7 @@ impl TaskId {
     }
 
     /// The id, truncated if it is invalid.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn to_display_string(&self) -> String {
         if self.is_possible() {
             return self.to_string();
         }

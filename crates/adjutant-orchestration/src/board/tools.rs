@@ -176,7 +176,7 @@ impl Board {
                 .await?;
                 Ok(CallResult {
                     details: shown.clone(),
-                    ..CallResult::ok(show::defused(&shown))
+                    ..CallResult::ok(show::escape_json(&shown))
                 })
             }
         })
@@ -235,14 +235,14 @@ impl BoardCall {
     }
 
     async fn get(self) -> Result<Value, Error> {
-        self.shown().await
+        self.show_task().await
     }
 
     async fn claim(self) -> Result<Value, Error> {
         self.board
             .claim(self.id()?, &self.worker, self.lease)
             .await?;
-        self.shown().await
+        self.show_task().await
     }
 
     async fn update(self) -> Result<Value, Error> {
@@ -269,7 +269,7 @@ impl BoardCall {
                 .heartbeat(&task.id, &self.worker, self.lease)
                 .await?;
         }
-        self.shown().await
+        self.show_task().await
     }
 
     async fn complete(self) -> Result<Value, Error> {
@@ -281,15 +281,15 @@ impl BoardCall {
             ..
         } = &self.args;
         let mut finish = match status {
-            Some(TaskStatus::Failed) => Finish::failed(Arc::clone(result)),
-            _ => Finish::completed(Arc::clone(result)),
+            Some(TaskStatus::Failed) => Finish::failure(Arc::clone(result)),
+            _ => Finish::success(Arc::clone(result)),
         };
         finish.caveats.clone_from(caveats);
         for CriterionProof { criterion, proof } in evidence {
             finish = finish.evidence(Arc::clone(criterion), Arc::clone(proof));
         }
         self.board.finish(self.id()?, &self.worker, finish).await?;
-        self.shown().await
+        self.show_task().await
     }
 
     async fn wait(self) -> Result<Value, Error> {
@@ -324,15 +324,15 @@ impl BoardCall {
         if listed.task.status != TaskStatus::Cancelled {
             self.board.cancel(id).await?;
         }
-        self.shown().await
+        self.show_task().await
     }
 
     async fn retry(self) -> Result<Value, Error> {
         self.board.retry(self.id()?).await?;
-        self.shown().await
+        self.show_task().await
     }
 
-    async fn shown(&self) -> Result<Value, Error> {
+    async fn show_task(&self) -> Result<Value, Error> {
         Ok(show::task(&self.board.show(self.id()?).await?))
     }
 
@@ -355,14 +355,14 @@ impl BoardCall {
         let key = format!("call {call} of {} in {log}", who.thread.as_str());
         (key.len() <= MAX_KEY_BYTES)
             .then(|| key.as_str().into())
-            .or_else(|| Some(folded(&key).into()))
+            .or_else(|| Some(hash_key(&key).into()))
     }
 }
 
 /// A short name that comes of a long one.
 ///
 /// Source: the FNV-1a hash of 128 bits, draft-eastlake-fnv.
-fn folded(key: &str) -> String {
+fn hash_key(key: &str) -> String {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let hash = key.bytes().fold(BASIS, |hash, byte| {

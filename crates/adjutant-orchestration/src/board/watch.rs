@@ -37,7 +37,7 @@ impl Board {
         let newest = self.kv.newest().await?;
         let changes = self.kv.watch(keys::TASKS, newest).map(|changed| {
             let changed = changed?;
-            let kept = changed.item.as_ref().map(keys::kept).transpose()?;
+            let kept = changed.item.as_ref().map(keys::decode_task).transpose()?;
             let (id, task) = (keys::last(&changed.key), kept.map(|kept| kept.task));
             Ok(TaskChange {
                 id,
@@ -59,7 +59,10 @@ impl Board {
         ended.unwrap_or_else(|_| {
             Err(Error::new(
                 ErrorKind::TimedOut,
-                format!("task {} did not end within {within:?}", id.shown()),
+                format!(
+                    "task {} did not end within {within:?}",
+                    id.to_display_string()
+                ),
             ))
         })
     }
@@ -92,7 +95,7 @@ impl Board {
         let mut changes: ChangeStream = self.kv.watch(&keys::task(id), newest);
         while let Some(changed) = changes.next().await {
             let Some(item) = changed?.item else { break };
-            let task = keys::kept(&item)?.task;
+            let task = keys::decode_task(&item)?.task;
             if is_so(&task) {
                 return Ok(task);
             }

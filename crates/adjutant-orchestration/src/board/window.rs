@@ -66,7 +66,7 @@ impl Window {
 
 impl Tried<'_> {
     /// It was claimed, by this worker or by another.
-    pub(super) fn told(mut self) {
+    pub(super) fn mark_claimed(mut self) {
         self.is_told = true;
     }
 }

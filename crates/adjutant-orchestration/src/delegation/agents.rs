@@ -28,7 +28,7 @@ pub(super) fn tool(registry: &Registry) -> impl ErasedTool + 'static {
         },
         move |_: Value, cx: CallContext| {
             let others = others(&registry, &cx.who.config_name);
-            async move { Ok(listed(&others)) }
+            async move { Ok(agent_list_result(&others)) }
         },
     )
 }
@@ -56,7 +56,7 @@ fn others(registry: &Registry, config: &str) -> Vec<Arc<Profile>> {
         .collect()
 }
 
-fn listed(others: &[Arc<Profile>]) -> CallResult {
+fn agent_list_result(others: &[Arc<Profile>]) -> CallResult {
     let shown = |profile: &Arc<Profile>| {
         let description = cut_chars(&profile.description, MAX_DESCRIPTION_CHARS).into();
         json!(Profile {

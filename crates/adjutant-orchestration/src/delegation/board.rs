@@ -36,7 +36,7 @@ impl TaskDriver for Board {
     ) -> Result<Vec<String>, Error> {
         let id = TaskId(task.into());
         let claimed = match Board::claim(self, &id, agent, LEASE).await {
-            Err(error) => known(self, &id, agent, by, again, error).await?,
+            Err(error) => recover_claim(self, &id, agent, by, again, error).await?,
             Ok(claimed) => claimed,
         };
         Ok(claimed
@@ -63,7 +63,7 @@ impl TaskDriver for Board {
         let id = TaskId(task.into());
         let completion = match end {
             TaskEnd::Failed(completion) => {
-                let reason = Finish::failed(completion.text());
+                let reason = Finish::failure(completion.text());
                 return self
                     .finish(&id, agent, with_caveats(reason, &completion))
                     .await
@@ -72,7 +72,7 @@ impl TaskDriver for Board {
             TaskEnd::Completed(completion) => completion,
         };
         let finish = with_evidence(
-            Finish::completed(completion.text()),
+            Finish::success(completion.text()),
             &self.get(&id).await?,
             &completion,
         );
@@ -85,7 +85,7 @@ impl TaskDriver for Board {
                 self.finish(
                     &id,
                     agent,
-                    Finish::failed(format!("reported as done, but {error}")),
+                    Finish::failure(format!("reported as done, but {error}")),
                 )
                 .await?;
                 Err(error)
@@ -131,7 +131,7 @@ impl TaskDriver for Board {
 }
 
 /// A task that could not be claimed: it is one's own all the same if one may have ended it before a crash, or if who delegates had it.
-async fn known(
+async fn recover_claim(
     board: &Board,
     id: &TaskId,
     agent: &str,

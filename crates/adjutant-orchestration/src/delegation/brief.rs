@@ -2,7 +2,7 @@
 
 use adjutant_llm::{Origin, ThreadId, UserMessage};
 
-use crate::text::{cut_chars, defused};
+use crate::text::{cut_chars, escape_tags};
 
 /// The largest number of characters of a task, and of its context.
 pub(super) const MAX_CONTEXT_CHARS: usize = 16_000;
@@ -55,10 +55,10 @@ impl Brief<'_> {
                 ..UserMessage::text(self.reflections.to_owned())
             });
         }
-        let mut task = defused(&cut_chars(self.task, MAX_CONTEXT_CHARS));
+        let mut task = escape_tags(&cut_chars(self.task, MAX_CONTEXT_CHARS));
         if !self.criteria.is_empty() {
             let criteria = cut_chars(&self.criteria.join("\n- "), MAX_CONTEXT_CHARS).into_owned();
-            task = format!("{task}\n\n{CRITERIA}\n- {}", defused(&criteria));
+            task = format!("{task}\n\n{CRITERIA}\n- {}", escape_tags(&criteria));
         }
         messages.push(UserMessage {
             origin: origin(),
@@ -72,7 +72,7 @@ impl Brief<'_> {
 fn wrap(tag: &str, text: &str) -> String {
     format!(
         "<{tag}>\n{}\n</{tag}>",
-        defused(cut_chars(text, MAX_CONTEXT_CHARS).trim_end())
+        escape_tags(cut_chars(text, MAX_CONTEXT_CHARS).trim_end())
     )
 }
 

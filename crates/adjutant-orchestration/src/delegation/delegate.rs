@@ -14,7 +14,7 @@ use super::{
     agents::is_self,
     delegated_task::DelegatedTask,
     interactive, placed,
-    plan::{TaskOrder, plan, settled},
+    plan::{TaskOrder, plan, run_durably},
 };
 
 /// The largest number of tasks in one call.
@@ -38,9 +38,12 @@ pub(super) fn tool(
             async move {
                 let orders = read(args, &cx)?;
                 // Limits also apply to an agent that the factory installed itself.
-                place.left = place
-                    .left
-                    .min(shared.registry.left(&cx.who.agent_id).unwrap_or(place.left));
+                place.left = place.left.min(
+                    shared
+                        .registry
+                        .remaining_levels(&cx.who.agent_id)
+                        .unwrap_or(place.left),
+                );
                 if place.left == 0 {
                     let message =
                         "no task was begun: the limit of depth is reached; do it yourself";
@@ -112,7 +115,7 @@ async fn delegate(
         |order: &TaskOrder| order.may_ask() || (order.task_id.is_some() && shared.board.is_some());
     let lent = match &shared.placement {
         Some(_) if !orders.iter().any(stays) => {
-            Some(settled(cx, "placed", |_| placed::lend(cx, orders.len(), &loan)).await)
+            Some(run_durably(cx, "placed", |_| placed::lend(cx, orders.len(), &loan)).await)
         }
         _ => None,
     };

@@ -11,7 +11,7 @@ use super::{
     DelegationLevel, DelegationShared, TaskEnd,
     driver::{Guard, Lost},
     handoff::Handoff,
-    plan::{Planned, TaskOrder, settled},
+    plan::{Planned, TaskOrder, run_durably},
     questions::QuestionLine,
     report::TaskReport,
     task_run::TaskRun,
@@ -85,7 +85,7 @@ impl DelegatedTask {
             );
         }
         if !prior.ids.is_empty() {
-            let noted = reflections.outcome(&prior.ids, report.helped()).await;
+            let noted = reflections.outcome(&prior.ids, report.is_helpful()).await;
             noted.unwrap_or_else(
                 |error| tracing::warn!(%error, "what helped could not be written down"),
             );
@@ -128,7 +128,7 @@ impl DelegatedTask {
             return Ok(None);
         };
         let (key, by) = (format!("claim.{}", self.at), &*self.cx.who.name);
-        let claimed = settled(&self.cx, &key, |again| async move {
+        let claimed = run_durably(&self.cx, &key, |again| async move {
             Ok(driver
                 .claim(task, instance, by, again)
                 .await
@@ -162,7 +162,7 @@ impl DelegatedTask {
         ) = self.turns(planned, &mut guard, criteria).await;
         let is_lost = matches!(ended, DelegatedEnd::Lost(Lost::Cancelled | Lost::Taken));
         let report = match ended {
-            DelegatedEnd::Ran(ran) => TaskReport::of(&instance, *ran),
+            DelegatedEnd::Ran(ran) => TaskReport::from_result(&instance, *ran),
             DelegatedEnd::Lost(Lost::Cancelled) => {
                 TaskReport::error(instance, "cancelled: the task was cancelled on the board")
             }
@@ -216,7 +216,7 @@ impl DelegatedTask {
                 criteria,
             };
             let (ended, thread) = task_run.run(guard.as_ref()).await;
-            let Some((handoff, from)) = handed_on(&ended).zip(thread) else {
+            let Some((handoff, from)) = find_handoff(&ended).zip(thread) else {
                 return (turn, ended);
             };
             let said = handoff.text(&turn.instance);
@@ -258,9 +258,9 @@ impl DelegatedTask {
     }
 }
 
-fn handed_on(ended: &DelegatedEnd) -> Option<Handoff> {
+fn find_handoff(ended: &DelegatedEnd) -> Option<Handoff> {
     match ended {
-        DelegatedEnd::Ran(ran) => ran.as_ref().as_ref().ok().and_then(Handoff::of),
+        DelegatedEnd::Ran(ran) => ran.as_ref().as_ref().ok().and_then(Handoff::from_run),
         DelegatedEnd::Lost(_) => None,
     }
 }

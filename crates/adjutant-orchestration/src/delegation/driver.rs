@@ -107,7 +107,7 @@ impl Drop for Guard {
             self.agent.clone(),
         );
         runtime.spawn(async move {
-            let end = TaskEnd::Failed(Completion::failed("the delegation was given up"));
+            let end = TaskEnd::Failed(Completion::failure("the delegation was given up"));
             if let Err(error) = driver.end(&task, &agent, end).await {
                 tracing::warn!(%task, %error, "a task whose delegation was given up could not be ended");
             }

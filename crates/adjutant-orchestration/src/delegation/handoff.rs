@@ -54,7 +54,7 @@ pub(super) fn install(agent: Agent, registry: &Registry) -> Agent {
 
 impl Handoff {
     /// The handoff at the end of this run; the first one counts.
-    pub(super) fn of(result: &RunResult) -> Option<Self> {
+    pub(super) fn from_run(result: &RunResult) -> Option<Self> {
         let said = result
             .calls
             .iter()
@@ -105,7 +105,7 @@ async fn ask(handoff: &Handoff, cx: &CallContext) -> Result<(), ToolError> {
         handoff.target.as_str().into(),
         handoff.reason.as_str().into(),
     );
-    match RunLine::of(cx)?.pass(point).await {
+    match RunLine::from_context(cx)?.pass(point).await {
         Verdict::Deny(reason) => {
             let message =
                 format!("the task may not be handed on: {reason}; go on with it yourself");

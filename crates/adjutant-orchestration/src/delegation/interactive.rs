@@ -110,7 +110,7 @@ async fn settle(
     lines: &[Arc<QuestionLine>],
 ) -> Result<Vec<DelegationStanding>, ToolError> {
     let standings = tokio::select! {
-        standings = join_all(lines.iter().map(|line| line.settled())) => standings,
+        standings = join_all(lines.iter().map(|line| line.wait_for_standing())) => standings,
         () = cx.cancel.cancelled() => {
             let message = "stopped while agents were at work; they are stopped with the run";
             return Err(ToolError::new(ToolErrorKind::Cancelled, message));

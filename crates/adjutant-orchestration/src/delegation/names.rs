@@ -18,7 +18,7 @@ impl Middleware for KnownNames {
         "delegation"
     }
 
-    async fn begun(&self, cx: &DriveStart) {
+    async fn on_start(&self, cx: &DriveStart) {
         // One look is for all agents of the session.
         let is_new = self.0.is_new(&cx.log, &ThreadId::from(""));
         let is_empty = cx.who.depth == 0 && cx.run.0 <= 1 && !cx.resumes;

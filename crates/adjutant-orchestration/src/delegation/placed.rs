@@ -16,7 +16,7 @@ use adjutant_tool::{Answer, Ask, AskKind, CallContext, Identity, Noted, ToolErro
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{plan::settled, task_run::TaskRun};
+use super::{plan::run_durably, task_run::TaskRun};
 
 /// The delay before a silent child is checked; it doubles each time.
 const FIRST_LOOK: Duration = Duration::from_secs(10 * 60);
@@ -32,7 +32,7 @@ pub(super) async fn lend(
     tasks: usize,
     loan: &Mutex<Option<Loan>>,
 ) -> Result<Caps, ToolError> {
-    let lent = RunLine::of(cx)?.lend(u32::try_from(tasks).unwrap_or(u32::MAX))?;
+    let lent = RunLine::from_context(cx)?.lend(u32::try_from(tasks).unwrap_or(u32::MAX))?;
     let caps = lent.caps;
     *loan.lock().unwrap_or_else(PoisonError::into_inner) = Some(lent);
     Ok(caps)
@@ -45,8 +45,8 @@ impl TaskRun<'_> {
         placement: &Arc<dyn Placement>,
     ) -> Result<RunResult, ToolError> {
         let (cx, key) = (&self.task.cx, format!("placed.{}", self.key()));
-        let line = RunLine::of(cx)?;
-        let link = settled(cx, &key, |_| async {
+        let line = RunLine::from_context(cx)?;
+        let link = run_durably(cx, &key, |_| async {
             let caps = self.task.lent.clone().transpose()?.unwrap_or_default();
             placement.begin(self.order(&line, &key, caps).await?).await
         });
@@ -77,7 +77,7 @@ impl TaskRun<'_> {
         let parent = cx.get::<LogId>().ok_or_else(outside)?;
         let call: CallId = cx.who.call.ok_or_else(outside)?;
         let pause = PauseId(format!("{}/{call}/{}", cx.who.thread, look(key, 0)).into());
-        let digest = Digest::of(format!("{parent}\n{pause}").as_bytes()).to_string();
+        let digest = Digest::compute(format!("{parent}\n{pause}").as_bytes()).to_string();
         let session = LogId::from(format!("{}-{}", turn.instance, &digest[..MAX_DIGITS]));
         let prompts: Vec<Entry> = self
             .brief()

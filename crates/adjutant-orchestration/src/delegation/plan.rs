@@ -64,12 +64,12 @@ pub(super) async fn plan(
     orders: &[TaskOrder],
 ) -> Result<Vec<Option<Planned>>, ToolError> {
     remember(cx, shared);
-    settled(cx, "plan", |_| async {
+    run_durably(cx, "plan", |_| async {
         let mut plan = Vec::with_capacity(orders.len());
         for order in orders {
             let is_known = shared.registry.get(&order.agent).is_some();
             plan.push(if is_known {
-                Some(planned(shared, order).await)
+                Some(plan_task(shared, order).await)
             } else {
                 None
             });
@@ -103,7 +103,7 @@ fn remember(cx: &CallContext, shared: &DelegationShared) {
     }
 }
 
-async fn planned(shared: &DelegationShared, order: &TaskOrder) -> Planned {
+async fn plan_task(shared: &DelegationShared, order: &TaskOrder) -> Planned {
     let instance = shared.registry.instance_name(&order.agent, &order.task);
     let prior = match &shared.reflections {
         None => Recalled::default(),
@@ -119,7 +119,11 @@ async fn planned(shared: &DelegationShared, order: &TaskOrder) -> Planned {
 }
 
 /// Runs `work` until its result is in the log; it must be safe to repeat, and gets a flag if it is repeated.
-pub(super) async fn settled<T, F, Fut>(cx: &CallContext, key: &str, work: F) -> Result<T, ToolError>
+pub(super) async fn run_durably<T, F, Fut>(
+    cx: &CallContext,
+    key: &str,
+    work: F,
+) -> Result<T, ToolError>
 where
     T: Serialize + DeserializeOwned + Send,
     F: Fn(Again) -> Fut + Send + Sync,

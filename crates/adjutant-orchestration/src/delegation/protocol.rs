@@ -28,7 +28,7 @@ pub(super) fn install(agent: Agent) -> Agent {
 fn tool() -> impl ErasedTool + 'static {
     let is_said = AtomicBool::new(false);
     tool_fn(spec(), move |args: Value, _| {
-        let said = serde_json::from_value::<Completion>(args).map(Completion::bounded);
+        let said = serde_json::from_value::<Completion>(args).map(Completion::into_bounded);
         let answer = match said {
             Err(error) => Err(ToolError::new(
                 ToolErrorKind::InvalidArguments,

@@ -223,12 +223,12 @@ impl QuestionLine {
     }
 
     /// Waits until an answer is overdue.
-    pub(super) async fn expired(&self) {
+    pub(super) async fn wait_for_expiry(&self) {
         self.until(|state| state.is_expired.then_some(())).await;
     }
 
     /// Waits until the agent asks, or the task has ended.
-    pub(super) async fn settled(&self) -> DelegationStanding {
+    pub(super) async fn wait_for_standing(&self) -> DelegationStanding {
         self.until(|state| match &state.report {
             Some(report) => Some(DelegationStanding::Over(report.clone())),
             None if state.is_expired => None,

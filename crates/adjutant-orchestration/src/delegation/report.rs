@@ -47,13 +47,13 @@ impl TaskReport {
     }
 
     /// The result of an instance.
-    pub(super) fn of(agent: &str, ended: Result<RunResult, ToolError>) -> Self {
+    pub(super) fn from_result(agent: &str, ended: Result<RunResult, ToolError>) -> Self {
         let result = match ended {
             Ok(result) => result,
             Err(error) => return Self::error(agent, chain(&error)),
         };
-        if let Some(completion) = Completion::of(&result) {
-            return Self::completed(agent, completion);
+        if let Some(completion) = Completion::from_run(&result) {
+            return Self::from_completion(agent, completion);
         }
         match &result.outcome {
             Outcome::Finished { why, .. } => {
@@ -76,7 +76,7 @@ impl TaskReport {
                 };
                 let summary =
                     format!("the agent reached its limit of {limit} before it was done{said}");
-                Self::completed(agent, Completion::failed(summary).bounded())
+                Self::from_completion(agent, Completion::failure(summary).into_bounded())
             }
             Outcome::Cancelled { by } => {
                 Self::error(agent, format!("the agent was stopped by {by}"))
@@ -88,7 +88,7 @@ impl TaskReport {
         }
     }
 
-    fn completed(agent: &str, completion: Completion) -> Self {
+    fn from_completion(agent: &str, completion: Completion) -> Self {
         Self {
             agent: agent.into(),
             result: Some(completion.text()),
@@ -109,9 +109,9 @@ impl TaskReport {
     /// The end that counts for the task: without a report and without an error, it is done.
     pub(super) fn end(&self) -> Completion {
         match (&self.completion, &self.error) {
-            (_, Some(error)) => Completion::failed(error.as_str()),
+            (_, Some(error)) => Completion::failure(error.as_str()),
             (Some(completion), None) => completion.clone(),
-            (None, None) => Completion::completed(self.result.clone().unwrap_or_default()),
+            (None, None) => Completion::success(self.result.clone().unwrap_or_default()),
         }
     }
 
@@ -125,7 +125,7 @@ impl TaskReport {
     }
 
     /// True if the lessons helped with the task; unknown if the task was interrupted.
-    pub(super) fn helped(&self) -> Option<bool> {
+    pub(super) fn is_helpful(&self) -> Option<bool> {
         self.error
             .is_none()
             .then(|| self.end().status == CompletionStatus::Completed)

@@ -97,10 +97,13 @@ impl TaskRun<'_> {
             None => spawn.open(&key, agent.into()).await?,
         };
         let left = place.below(&spawned.profile);
-        let _bound = shared.registry.bound(&child.identity().agent_id, left);
+        let _bound = shared
+            .registry
+            .limit_levels(&child.identity().agent_id, left);
         let thread = &*thread.insert(child.identity().thread.clone());
         let run = MemberRun::Child(child.stream(self.brief().messages())?);
-        let (ran, lost) = child_run::follow(run, held, |event| self.heard(event, thread)).await;
+        let (ran, lost) =
+            child_run::follow(run, held, |event| self.show_reply(event, thread)).await;
         Ok(lost.map_or_else(|| DelegatedEnd::Ran(Box::new(ran)), DelegatedEnd::Lost))
     }
 
@@ -128,7 +131,7 @@ impl TaskRun<'_> {
     }
 
     /// Reports the agent's own output; its calls and subagents have their own events.
-    fn heard(&self, event: &Event, thread: &ThreadId) {
+    fn show_reply(&self, event: &Event, thread: &ThreadId) {
         let EventKind::ReplyFinished { reply, .. } = &event.kind else {
             return;
         };
@@ -149,7 +152,7 @@ async fn hold(guard: Option<&Guard>, line: Option<&QuestionLine>) -> Lost {
     };
     let unanswered = async {
         match line {
-            Some(line) => line.expired().await,
+            Some(line) => line.wait_for_expiry().await,
             None => future::pending().await,
         }
     };

@@ -310,7 +310,7 @@ async fn agent_is_stopped_when_its_task_is_no_longer_its_own() {
         let registry = coder(move || vec![Script::new().text("Never.").wait_at(0, &wait)]);
         let (agent, board) = (boss(&board(&notes, &registry), "coder"), Arc::clone(&notes));
         tokio::spawn(async move {
-            gate.reached().await;
+            gate.wait_until_reached().await;
             board.lose(lost);
         });
         let result = agent.run("Go.").await.expect("the run finishes");
@@ -358,7 +358,7 @@ async fn task_fails_when_the_run_is_cancelled() {
         .expect("the session is free");
     let stopper = running.stopper();
     tokio::spawn(async move {
-        gate.reached().await;
+        gate.wait_until_reached().await;
         stopper.stop(CancelBy::User);
     });
     while running.next().await.is_some() {}

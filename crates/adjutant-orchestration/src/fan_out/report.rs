@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::TaskResult;
 use crate::{
     child_run::{AgentEnd, TaskState},
-    text::ellipsed,
+    text::cut_with_ellipsis,
 };
 
 /// The largest number of bytes of all answers together.
@@ -30,7 +30,7 @@ pub(super) fn result(
     let max_bytes = max_result_bytes.min(share);
     let (mut text, mut details, mut completed) = (String::new(), Vec::new(), 0);
     for (at, (task, result)) in tasks.iter().zip(results).enumerate() {
-        let ended = AgentEnd::of(result);
+        let ended = AgentEnd::from_result(result);
         completed += usize::from(ended.state == TaskState::Completed);
         section(&mut text, at + 1, task, &ended, max_bytes);
         details.push(detail(task, &ended));
@@ -49,7 +49,7 @@ pub(super) fn result(
 /// The progress report for observers when a task has ended.
 pub(super) fn progress(done: usize, tasks: &[String], at: usize, result: &TaskResult) -> Progress {
     let (ended, task) = (
-        AgentEnd::of(result),
+        AgentEnd::from_result(result),
         tasks.get(at).map_or("", String::as_str),
     );
     let of = tasks.len();
@@ -66,7 +66,7 @@ pub(super) fn progress(done: usize, tasks: &[String], at: usize, result: &TaskRe
 }
 
 fn section(text: &mut String, number: usize, task: &str, ended: &AgentEnd, max_bytes: usize) {
-    let shown = ellipsed(&ended.text, max_bytes);
+    let shown = cut_with_ellipsis(&ended.text, max_bytes);
     let left_out = ended.text.len().saturating_sub(max_bytes);
     // Writing to a string does not fail.
     let _ = writeln!(text, "## Task {number}: {}", title(task));
@@ -94,5 +94,5 @@ fn detail(task: &str, ended: &AgentEnd) -> Value {
 /// A task in one line.
 fn title(task: &str) -> String {
     let line = task.split_whitespace().collect::<Vec<_>>().join(" ");
-    ellipsed(&line, MAX_TITLE_BYTES).into_owned()
+    cut_with_ellipsis(&line, MAX_TITLE_BYTES).into_owned()
 }

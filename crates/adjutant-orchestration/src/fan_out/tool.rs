@@ -57,7 +57,7 @@ pub fn fan_out_tool(
                     fan_out.options(options)
                 }
             };
-            let (factory, mut done) = (AgentFactory::of(&cx)?, 0);
+            let (factory, mut done) = (AgentFactory::from_context(&cx)?, 0);
             let ended = |at, result: &_| {
                 done += 1;
                 cx.progress(report::progress(done, &order.tasks, at, result));

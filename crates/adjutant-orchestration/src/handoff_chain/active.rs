@@ -8,7 +8,7 @@ use super::HandoffTarget;
 pub(super) const FIELD: &str = "handoff";
 
 /// Whom a result hands the conversation to, if it does.
-pub(super) fn handed_to(result: &CallResult) -> Option<&str> {
+pub(super) fn find_target(result: &CallResult) -> Option<&str> {
     if result.status != Status::Ok {
         return None;
     }
@@ -26,7 +26,7 @@ pub(super) fn target(
         .rev()
         .take(history.len().saturating_sub(known))
         .find_map(|stored| {
-            let to = of_entry(&stored.entry)?;
+            let to = find_entry_target(&stored.entry)?;
             targets.iter().position(|target| &*target.name == to)
         })
 }
@@ -36,7 +36,7 @@ pub(super) fn is_handed_over(history: &Transcript) -> bool {
     history
         .iter()
         .next_back()
-        .is_some_and(|stored| of_entry(&stored.entry).is_some())
+        .is_some_and(|stored| find_entry_target(&stored.entry).is_some())
 }
 
 /// The number of handoffs since the last external message.
@@ -48,14 +48,14 @@ pub(super) fn handoffs(history: &Transcript) -> usize {
         .rev()
         .take_while(|stored| !is_prompt(&stored.entry));
     since
-        .filter(|stored| of_entry(&stored.entry).is_some())
+        .filter(|stored| find_entry_target(&stored.entry).is_some())
         .count()
 }
 
 /// Whom a turn hands the conversation to: of several, the first in the order of the calls counts.
-pub(super) fn of_entry(entry: &Entry) -> Option<&str> {
+pub(super) fn find_entry_target(entry: &Entry) -> Option<&str> {
     match entry {
-        Entry::Turn(turn) => turn.results().iter().find_map(|result| handed_to(result)),
+        Entry::Turn(turn) => turn.results().iter().find_map(|result| find_target(result)),
         _ => None,
     }
 }

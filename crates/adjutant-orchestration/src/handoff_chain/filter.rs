@@ -26,7 +26,7 @@ impl Effect for Filtered {
             let newest = said
                 .into_iter()
                 .find(|entry| matches!(entry, Entry::Turn(_)));
-            newest.and_then(active::of_entry) == Some(&*self.name)
+            newest.and_then(active::find_entry_target) == Some(&*self.name)
         };
         if cx.phase != Phase::Request || cx.ledger.turns > 0 || !takes_over() {
             return Ok(Vec::new());

@@ -17,9 +17,8 @@ use adjutant_llm::Usage;
 use futures_core::Stream;
 
 use super::{
-    HandoffChain, active,
+    HandoffChain, active, convert_error,
     filter::Filtered,
-    told,
     transfer::{self, HandoffRun},
 };
 use crate::{Error, ErrorKind};
@@ -80,7 +79,7 @@ impl HandoffChainRun {
     }
 
     /// Gives no event before the log holds its record, as [`Running::saved`].
-    pub fn saved(mut self) -> Self {
+    pub fn only_saved(mut self) -> Self {
         self.is_saved = true;
         self
     }
@@ -107,7 +106,7 @@ impl HandoffChainRun {
         let last = last.ok_or_else(|| {
             Error::new(ErrorKind::Agent, "the conversation ended without a result")
         })?;
-        let last = adjutant_agent::Error::of_result(last).map_err(told)?;
+        let last = adjutant_agent::Error::check_result(last).map_err(convert_error)?;
         Ok(HandoffChainResult {
             last,
             handed_over: self.runs,
@@ -154,7 +153,7 @@ impl HandoffChainRun {
                     None => {
                         let result = match running.result() {
                             Some(Ok(result)) => Ok(result.clone()),
-                            Some(Err(error)) => Err(told(error.clone())),
+                            Some(Err(error)) => Err(convert_error(error.clone())),
                             None => {
                                 Err(Error::new(ErrorKind::Agent, "a run ended without a result"))
                             }
@@ -172,7 +171,7 @@ impl HandoffChainRun {
 
     fn perform(&self, running: Running) -> State {
         State::Running(Box::new(if self.is_saved {
-            running.saved()
+            running.only_saved()
         } else {
             running
         }))
@@ -197,7 +196,7 @@ impl HandoffChainRun {
                 .stream(),
             None => return Ok(State::Ended(None)),
         };
-        Ok(self.perform(running.map_err(told)?))
+        Ok(self.perform(running.map_err(convert_error)?))
     }
 
     /// A run has ended: after a handoff, the next agent continues.
@@ -214,7 +213,7 @@ impl HandoffChainRun {
                 result
                     .calls
                     .iter()
-                    .find_map(|call| active::handed_to(&call.result))
+                    .find_map(|call| active::find_target(&call.result))
             })
             .flatten();
         let to = to.and_then(|to| {
@@ -232,7 +231,7 @@ impl HandoffChainRun {
             .agent_at(to, handoffs)
             .run(Continue)
             .stream()
-            .map_err(told)?;
+            .map_err(convert_error)?;
         Ok(self.perform(running))
     }
 

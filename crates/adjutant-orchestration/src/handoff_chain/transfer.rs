@@ -107,7 +107,7 @@ async fn transfer(
             "the conversation was handed over too often without an answer: answer it yourself";
         return Err(ToolError::new(ToolErrorKind::Denied, message));
     }
-    let line = RunLine::of(cx)?;
+    let line = RunLine::from_context(cx)?;
     let mut granted = handoff_run.take(to)?;
     let reason: String = args
         .get("reason")

@@ -43,7 +43,7 @@ impl NoteRecord {
     }
 
     /// Reads the record that an item holds, with the item's version.
-    pub(super) fn of(item: &Item) -> Result<Self, Error> {
+    pub(super) fn from_item(item: &Item) -> Result<Self, Error> {
         let mut kept: Self = read(item)?;
         kept.info.version = item.version;
         Ok(kept)
@@ -68,9 +68,9 @@ impl NoteRecord {
         Ok(vec![
             Change {
                 when,
-                ..Change::put(format!("{INFOS}{name}"), written(self)?)
+                ..Change::put(format!("{INFOS}{name}"), encode_json(self)?)
             },
-            Change::put(format!("{BODIES}{name}"), written(&Body { body })?).text(found_by),
+            Change::put(format!("{BODIES}{name}"), encode_json(&Body { body })?).text(found_by),
         ])
     }
 }
@@ -91,7 +91,7 @@ pub(super) fn count(before: Option<&Item>, notes: u64) -> Result<Change, Error> 
     let when = before.map_or(When::Absent, |item| When::Is(item.version));
     Ok(Change {
         when,
-        ..Change::put(COUNT, written(&notes)?)
+        ..Change::put(COUNT, encode_json(&notes)?)
     })
 }
 
@@ -106,7 +106,7 @@ pub(super) fn read<T: DeserializeOwned>(item: &Item) -> Result<T, Error> {
     })
 }
 
-fn written<T: Serialize>(value: &T) -> Result<serde_json::Value, Error> {
+fn encode_json<T: Serialize>(value: &T) -> Result<serde_json::Value, Error> {
     serde_json::to_value(value).map_err(|error| {
         Error::new(ErrorKind::Store, "a note cannot be written as JSON").with_source(error)
     })

@@ -29,7 +29,7 @@ impl Notes {
             if let Some(body) = body.filter(|body| body.version == info.version) {
                 let Body { body } = kept::read(&body)?;
                 return Ok(Some(Note {
-                    info: NoteRecord::of(&info)?.info,
+                    info: NoteRecord::from_item(&info)?.info,
                     body,
                 }));
             }
@@ -60,7 +60,7 @@ impl Notes {
         let items = self.kv.scan(&scan).await?;
         items
             .iter()
-            .map(|item| Ok(NoteRecord::of(item)?.info))
+            .map(|item| Ok(NoteRecord::from_item(item)?.info))
             .collect()
     }
 
@@ -84,7 +84,7 @@ impl Notes {
             if let Some(info) = self.kv.get(&format!("{INFOS}{name}")).await? {
                 let Body { body } = kept::read(&hit.item)?;
                 found.push(Note {
-                    info: NoteRecord::of(&info)?.info,
+                    info: NoteRecord::from_item(&info)?.info,
                     body,
                 });
             }

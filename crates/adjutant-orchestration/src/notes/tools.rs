@@ -198,7 +198,7 @@ impl NoteCall {
 fn line(info: &NoteInfo) -> String {
     let (by, when) = (
         text::line(&info.changed_by.path, MAX_PATH_BYTES),
-        Utc::of_ms(info.changed_ms),
+        Utc::from_ms(info.changed_ms),
     );
     format!(
         "{} ({} bytes, version {}, by {by} at {when})",

@@ -72,7 +72,7 @@ impl Notes {
     /// Writes once; `None` after a conflict.
     async fn try_write(&self, writing: &Writing, by: &Author) -> Result<Option<NoteInfo>, Error> {
         let item = self.kv.get(&format!("{INFOS}{}", writing.name)).await?;
-        let before = item.as_ref().map(NoteRecord::of).transpose()?;
+        let before = item.as_ref().map(NoteRecord::from_item).transpose()?;
         if let Some(done) = before
             .as_ref()
             .filter(|kept| kept.knows(writing.key.as_ref()))
@@ -82,7 +82,7 @@ impl Notes {
         demand(writing, item.as_ref())?;
         let is_new = before.is_none();
         let body = match (&before, writing.mode) {
-            (Some(_), Mode::Append) => match self.appended(writing).await? {
+            (Some(_), Mode::Append) => match self.build_appended_body(writing).await? {
                 Some(body) => body,
                 // It was removed in the meantime.
                 None => return Ok(None),
@@ -90,7 +90,7 @@ impl Notes {
             _ => Arc::clone(&writing.body),
         };
         check::body(&writing.name, &body)?;
-        let mut kept = self.changed(before, writing, by, body.len());
+        let mut kept = self.build_record(before, writing, by, body.len());
         let when = item.map_or(When::Absent, |item| When::Is(item.version));
         let mut changes = kept.changes(body, when)?;
         if is_new {
@@ -104,7 +104,7 @@ impl Notes {
     }
 
     /// The body of a note with the appended text. If the note changes in the meantime, nothing is written.
-    async fn appended(&self, writing: &Writing) -> Result<Option<Arc<str>>, Error> {
+    async fn build_appended_body(&self, writing: &Writing) -> Result<Option<Arc<str>>, Error> {
         let Some(item) = self.kv.get(&format!("{BODIES}{}", writing.name)).await? else {
             return Ok(None);
         };
@@ -118,7 +118,7 @@ impl Notes {
     }
 
     /// Returns the record to keep of the note when it is written.
-    fn changed(
+    fn build_record(
         &self,
         before: Option<NoteRecord>,
         writing: &Writing,

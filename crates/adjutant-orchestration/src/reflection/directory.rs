@@ -114,11 +114,11 @@ impl Directory {
         let (mut names, mut skipped) = (BTreeSet::new(), Vec::new());
         let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == IoErrorKind::NotFound => return Ok((names, skipped)),
-            other => other.map_err(|error| self.failed("read", error))?,
+            other => other.map_err(|error| self.io_error("read", error))?,
         };
         for entry in entries.take(MAX_ENTRIES) {
             let name = entry
-                .map_err(|error| self.failed("read", error))?
+                .map_err(|error| self.io_error("read", error))?
                 .file_name();
             let name = name.to_string_lossy();
             let stem = name.strip_suffix(SUFFIX);
@@ -179,7 +179,7 @@ impl Directory {
                     self.write(&reflection)?;
                     return Ok(reflection.id);
                 }
-                Err(error) => return Err(self.failed("write to", error)),
+                Err(error) => return Err(self.io_error("write to", error)),
             }
         }
         Err(full(&reflection.id))
@@ -195,7 +195,7 @@ impl Directory {
                 Err(error) if error.kind() == IoErrorKind::NotFound => Ok(false),
                 other => other
                     .map(|()| true)
-                    .map_err(|error| self.failed("write to", error)),
+                    .map_err(|error| self.io_error("write to", error)),
             };
         }
         let Some(mut reflection) = self.read_one(id)? else {
@@ -216,7 +216,7 @@ impl Directory {
         written.map_err(|error| {
             // Best effort: a remainder is hidden, and overwritten by the next attempt.
             let _ = fs::remove_file(&beside);
-            self.failed("write to", error)
+            self.io_error("write to", error)
         })
     }
 
@@ -225,12 +225,12 @@ impl Directory {
         let mut options = OpenOptions::new();
         let options = private::file(options.write(true).create(true).truncate(false));
         let file = private::folder(&self.path).and_then(|()| options.open(self.path.join(LOCK)));
-        let file = file.map_err(|error| self.failed("write to", error))?;
+        let file = file.map_err(|error| self.io_error("write to", error))?;
         let begun = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(TryLockError::Error(error)) => return Err(self.failed("lock", error)),
+                Err(TryLockError::Error(error)) => return Err(self.io_error("lock", error)),
                 Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => thread::sleep(PAUSE),
                 Err(TryLockError::WouldBlock) => {
                     let message = format!(
@@ -247,7 +247,7 @@ impl Directory {
         self.path.join(format!("{id}{SUFFIX}"))
     }
 
-    fn failed(&self, what: &str, error: io::Error) -> Error {
+    fn io_error(&self, what: &str, error: io::Error) -> Error {
         let message = format!(
             "cannot {what} the directory of reflections: {}",
             self.path.display()

@@ -49,7 +49,7 @@ struct TaskEnding {
 /// that no reflection can change.
 pub fn judge(result: &RunResult) -> Outcome {
     match &result.outcome {
-        _ if said(result).is_some_and(|said| &*said.status == "failed") => Outcome::Useless,
+        _ if find_ending(result).is_some_and(|said| &*said.status == "failed") => Outcome::Useless,
         Ended::Finished {
             why: Completion::Answer | Completion::Terminated | Completion::Stopped,
             ..
@@ -72,7 +72,7 @@ impl Learning {
 
     /// Sets the function that determines the outcome of runs; [`judge`] by default.
     #[must_use]
-    pub fn judged_by(self, judge: impl Fn(&RunResult) -> Outcome + Send + Sync + 'static) -> Self {
+    pub fn with_judge(self, judge: impl Fn(&RunResult) -> Outcome + Send + Sync + 'static) -> Self {
         Self {
             judge: Arc::new(judge),
             ..self
@@ -100,7 +100,10 @@ impl Middleware for Learning {
 
 impl Learning {
     async fn learn(&self, cx: &DriveContext, result: &RunResult) {
-        let (outcome, shown) = ((self.judge)(result), Reflections::shown_in(&result.entries));
+        let (outcome, shown) = (
+            (self.judge)(result),
+            Reflections::find_shown(&result.entries),
+        );
         let counted = self.reflections.outcome(&shown, outcome).await;
         let recorded = match outcome {
             Outcome::Useless => self.record(result).await,
@@ -127,14 +130,14 @@ impl Learning {
 
 /// Returns the content of a note on a run.
 fn describe(result: &RunResult) -> Failed {
-    let task = recalling::said(&result.entries);
+    let task = recalling::collect_message_text(&result.entries);
     let agent = Arc::clone(&result.agent.config_name);
     if let Some(TaskEnding {
         summary,
         caveats,
         files_modified,
         ..
-    }) = said(result).filter(|said| !said.summary.is_empty())
+    }) = find_ending(result).filter(|said| !said.summary.is_empty())
     {
         return Failed {
             agent,
@@ -164,14 +167,14 @@ fn describe(result: &RunResult) -> Failed {
     Failed {
         agent,
         task: task.into(),
-        summary: text::clipped(&format!("{how}{last}"), MAX_SUMMARY_BYTES).into(),
-        caveats: failed_calls(result),
+        summary: text::clip_text(&format!("{how}{last}"), MAX_SUMMARY_BYTES).into(),
+        caveats: format_failed_calls(result),
         files_modified: Vec::new(),
     }
 }
 
 /// The calls that failed last, if any did.
-fn failed_calls(result: &RunResult) -> Option<Arc<str>> {
+fn format_failed_calls(result: &RunResult) -> Option<Arc<str>> {
     let failed: Vec<_> = result
         .calls
         .iter()
@@ -188,11 +191,11 @@ fn failed_calls(result: &RunResult) -> Option<Arc<str>> {
         )
     };
     let lines: Vec<String> = newest.iter().map(line).collect();
-    (!lines.is_empty()).then(|| text::clipped(&lines.join("\n"), MAX_CAVEATS_BYTES).into())
+    (!lines.is_empty()).then(|| text::clip_text(&lines.join("\n"), MAX_CAVEATS_BYTES).into())
 }
 
 /// Returns the agent's statement about its task, if it made one.
-fn said(result: &RunResult) -> Option<TaskEnding> {
+fn find_ending(result: &RunResult) -> Option<TaskEnding> {
     let mut calls = result
         .calls
         .iter()

@@ -28,12 +28,12 @@ pub(super) fn write(it: &Reflection) -> String {
     let mut file = format!(
         "{FENCE}\nagent: {}\ntask: {}\ncreated_ms: {}\nhelped: {helped}\nuseless: {useless}\nunknown: {unknown}\n\
          state: {state}\n{FENCE}\n",
-        quoted(&it.agent),
-        quoted(&title),
+        quote_text(&it.agent),
+        quote_text(&title),
         it.created_ms,
     );
     let mut section = |title: &str, body: &str| {
-        let _ = write!(file, "\n{HEADING}{title}\n\n{}\n", escaped(body));
+        let _ = write!(file, "\n{HEADING}{title}\n\n{}\n", escape_headings(body));
     };
     section(TASK, &it.task);
     section(SUMMARY, &it.summary);
@@ -65,7 +65,7 @@ pub(super) fn read(id: ReflectionId, file: &str) -> Option<Reflection> {
     let counter = |name: &str| field(name).map_or(Some(0), |value| value.parse().ok());
     let mut read = Reflection {
         id,
-        agent: unquoted(field("agent")?).into(),
+        agent: unquote_text(field("agent")?).into(),
         task: Arc::default(),
         summary: Arc::default(),
         caveats: None,
@@ -94,15 +94,15 @@ pub(super) fn read(id: ReflectionId, file: &str) -> Option<Reflection> {
 }
 
 /// A text as one line that is JSON, and YAML too.
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn unquoted(value: &str) -> String {
+fn unquote_text(value: &str) -> String {
     serde_json::from_str(value).unwrap_or_else(|_| value.to_owned())
 }
 
-fn escaped(body: &str) -> String {
+fn escape_headings(body: &str) -> String {
     let lines = body.trim().split('\n').map(|line| {
         if is_heading(line) {
             format!("\\{line}")

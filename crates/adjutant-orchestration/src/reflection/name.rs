@@ -23,7 +23,7 @@ pub(super) fn first(agent: &str, now_ms: u64) -> ReflectionId {
         minute,
         second,
         ..
-    } = Utc::of_ms(now_ms);
+    } = Utc::from_ms(now_ms);
     let year = year.min(9_999);
     let stamp = format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}");
     ReflectionId(format!("{}-{stamp}", plain(agent)).into())

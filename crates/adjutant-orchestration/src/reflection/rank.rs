@@ -42,7 +42,7 @@ pub(super) fn best(task: &str, reflections: Vec<Reflection>, limit: usize) -> Ve
         .into_iter()
         .filter(|it| !it.is_dropped())
         .collect();
-    let texts: Vec<String> = known.iter().map(found_by).collect();
+    let texts: Vec<String> = known.iter().map(search_text).collect();
     let fits = |at: usize| texts.get(at).is_some_and(|text| is_related(&wanted, text));
     let scored = search::best(&wanted.join(" "), texts.iter().enumerate(), usize::MAX);
     let scores: BTreeMap<usize, f64> = scored.into_iter().filter(|(at, _)| fits(*at)).collect();
@@ -57,7 +57,7 @@ pub(super) fn best(task: &str, reflections: Vec<Reflection>, limit: usize) -> Ve
 }
 
 /// Returns the text that a reflection is found by.
-fn found_by(it: &Reflection) -> String {
+fn search_text(it: &Reflection) -> String {
     let caveats = it.caveats.as_deref().unwrap_or_default();
     // The task counts twice: it is what another task is compared with.
     format!("{}\n{}\n{}\n{caveats}", it.task, it.task, it.summary)

@@ -36,7 +36,7 @@ impl Effect for Recalling {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        let task = said(cx.fresh().map(|stored| &stored.entry));
+        let task = collect_message_text(cx.fresh().map(|stored| &stored.entry));
         if task.is_empty() || cx.phase != Phase::Request {
             return Ok(Vec::new());
         }
@@ -54,7 +54,7 @@ impl Effect for Recalling {
                 return Ok(vec![Action::Report(json!({ "failed": error.to_string() }))]);
             }
         };
-        let shown = render::shown_in(cx.view.items().iter().map(|stored| &stored.entry), KIND);
+        let shown = render::find_shown(cx.view.items().iter().map(|stored| &stored.entry), KIND);
         found.retain(|it| !shown.contains(&it.id));
         if found.is_empty() {
             return Ok(Vec::new());
@@ -67,7 +67,7 @@ impl Effect for Recalling {
 }
 
 /// Returns the text of the messages of people and parents in these entries.
-pub(super) fn said<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
+pub(super) fn collect_message_text<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
     let mut said: Vec<&str> = Vec::new();
     for entry in entries {
         let Entry::User(UserMessage {

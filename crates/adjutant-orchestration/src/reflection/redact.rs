@@ -49,7 +49,7 @@ impl Redactor {
         let named = self.values.iter().fold(text.to_owned(), |text, value| {
             text.replace(&**value, REDACTED)
         });
-        secrets::redacted(named)
+        secrets::redact_secrets(named)
     }
 }
 

@@ -196,8 +196,8 @@ impl Reflections {
     }
 
     /// The reflections that entries show, as [`recalling`](Reflections::recalling) placed them.
-    pub fn shown_in<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<ReflectionId> {
-        render::shown_in(entries, recalling::KIND)
+    pub fn find_shown<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<ReflectionId> {
+        render::find_shown(entries, recalling::KIND)
     }
 
     /// Lets an agent learn from its failures: relevant lessons are added next to each new message, and every run is
@@ -224,7 +224,7 @@ impl Reflections {
         let part = |part: &str, max: usize| -> Arc<str> {
             // Redacted first: a secret that is cut in two does not look like one.
             let clean = self.redactor.redact(part).replace("\r\n", "\n");
-            text::clipped(clean.trim(), max).into()
+            text::clip_text(clean.trim(), max).into()
         };
         let caveats = failed
             .caveats

@@ -33,7 +33,7 @@ pub(super) fn all(reflections: &[Reflection], max: usize) -> String {
         match one(it) {
             whole if whole.len() <= free => shown.push_str(&whole),
             // Something is better than nothing.
-            whole if at == 0 => shown.push_str(&shortened(&whole, free)),
+            whole if at == 0 => shown.push_str(&truncate_reflection(&whole, free)),
             _ => left_out += 1,
         }
     }
@@ -59,7 +59,7 @@ pub(super) fn fitting(reflections: Vec<Reflection>, max: usize) -> Vec<Reflectio
 }
 
 /// The reflections in entries that the effect has added: other texts do not count.
-pub(super) fn shown_in<'a>(
+pub(super) fn find_shown<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     by: &str,
 ) -> Vec<ReflectionId> {
@@ -92,7 +92,7 @@ pub(super) fn shown_in<'a>(
 
 fn one(it: &Reflection) -> String {
     let agent = name::plain(&it.agent);
-    let date = Utc::of_ms(it.created_ms);
+    let date = Utc::from_ms(it.created_ms);
     let id: String = it
         .id
         .0
@@ -109,7 +109,7 @@ fn one(it: &Reflection) -> String {
     );
     let mut part = |title: &str, said: &str| {
         if !said.trim().is_empty() {
-            let _ = writeln!(shown, "{title}: {}", text::defused(said.trim()));
+            let _ = writeln!(shown, "{title}: {}", text::escape_tags(said.trim()));
         }
     };
     part("Task", &it.task);
@@ -120,10 +120,10 @@ fn one(it: &Reflection) -> String {
 }
 
 /// A reflection that does not fit completely.
-fn shortened(whole: &str, max: usize) -> String {
+fn truncate_reflection(whole: &str, max: usize) -> String {
     let body = whole.strip_suffix(CLOSE).unwrap_or(whole);
     format!(
         "{}\n{CLOSE}",
-        text::clipped(body, max.saturating_sub(CLOSE.len() + 1))
+        text::clip_text(body, max.saturating_sub(CLOSE.len() + 1))
     )
 }

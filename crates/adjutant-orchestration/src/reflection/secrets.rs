@@ -87,22 +87,22 @@ static SHAPES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     ];
     shapes
         .into_iter()
-        .map(|(shape, left)| (compiled(shape), left))
+        .map(|(shape, left)| (compile_shape(shape), left))
         .collect()
 });
 
 /// `Bearer` and a token outside a header.
 static BEARER: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r"\b((?i:bearer|basic|token)\s+)([A-Za-z0-9._~+/=-]{12,})"));
+    LazyLock::new(|| compile_shape(r"\b((?i:bearer|basic|token)\s+)([A-Za-z0-9._~+/=-]{12,})"));
 /// An option of a program.
 static FLAG: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_shape(
         r#"(?i)(--?(?:[a-z0-9]+-)*(?:password|passwd|passphrase|secret|token|api-?key|access-?key|secret-?key|auth-?token)(?:\s+|=))("[^"\r\n]*"|'[^'\r\n]*'|[^\s"'-][^\s"']*)"#,
     )
 });
 /// A name, a separator, and a value.
 static PAIR: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(
+    compile_shape(
         r#"(?x)
         (?P<name> [A-Za-z_][A-Za-z0-9_.-]* )
         (?P<between> ["']? [\ \t]* (?: := | => | [:=] ) [\ \t]* )
@@ -112,42 +112,44 @@ static PAIR: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// Words that announce a password.
 static PROSE: LazyLock<Regex> = LazyLock::new(|| {
-    compiled(r#"(?i)\b((?:password|passphrase|passwd|pin)\s+(?:is|was)\s*:?\s+["'`]?)([^\s"'`]+)"#)
+    compile_shape(
+        r#"(?i)\b((?:password|passphrase|passwd|pin)\s+(?:is|was)\s*:?\s+["'`]?)([^\s"'`]+)"#,
+    )
 });
 /// Long runs of letters and digits.
-static RUN: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9_+/=-]{32,}"));
+static RUN: LazyLock<Regex> = LazyLock::new(|| compile_shape(r"[A-Za-z0-9_+/=-]{32,}"));
 
 /// The smallest number of bits for each character of a run that is a key and no word.
 const MIN_ENTROPY: f64 = 4.4;
 
 /// The text without what looks like a secret.
-pub(super) fn redacted(mut text: String) -> String {
+pub(super) fn redact_secrets(mut text: String) -> String {
     for (shape, left) in SHAPES.iter() {
         if let Cow::Owned(changed) = shape.replace_all(&text, *left) {
             text = changed;
         }
     }
-    text = replaced(&BEARER, text, |it| {
+    text = replace_matches(&BEARER, text, |it| {
         looks_random(part(it, 2)).then(|| format!("{}{REDACTED}", part(it, 1)))
     });
-    text = replaced(&FLAG, text, |it| {
+    text = replace_matches(&FLAG, text, |it| {
         (!is_placeholder(inner(part(it, 2)))).then(|| format!("{}{REDACTED}", part(it, 1)))
     });
-    text = replaced(&PAIR, text, pair);
-    text = replaced(&PROSE, text, |it| {
+    text = replace_matches(&PAIR, text, pair);
+    text = replace_matches(&PROSE, text, |it| {
         has_digit(part(it, 2)).then(|| format!("{}{REDACTED}", part(it, 1)))
     });
-    replaced(&RUN, text, |it| {
+    replace_matches(&RUN, text, |it| {
         is_key(part(it, 0)).then(|| REDACTED.to_owned())
     })
 }
 
-fn compiled(shape: &str) -> Regex {
+fn compile_shape(shape: &str) -> Regex {
     Regex::new(shape).expect("the shapes are fixed, and a test compiles each")
 }
 
 /// The text with the result of `change` for each match; without a result, the match stays.
-fn replaced(
+fn replace_matches(
     shape: &Regex,
     text: String,
     change: impl Fn(&Captures<'_>) -> Option<String>,

@@ -107,7 +107,7 @@ impl State {
 impl Away {
     /// Waits until the instance may work again.
     pub(crate) async fn back(mut self) {
-        if !self.come() {
+        if !self.mark_returned() {
             return;
         }
         let inner = &self.slot.inner;
@@ -131,7 +131,7 @@ impl Away {
     }
 
     /// True if no other call of the instance is waiting.
-    fn come(&mut self) -> bool {
+    fn mark_returned(&mut self) -> bool {
         if std::mem::replace(&mut self.is_back, true) {
             return false;
         }
@@ -143,7 +143,7 @@ impl Away {
 
 impl Drop for Away {
     fn drop(&mut self) {
-        self.come();
+        self.mark_returned();
     }
 }
 

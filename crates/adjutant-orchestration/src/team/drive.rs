@@ -80,7 +80,7 @@ impl OpenRosters {
     }
 
     /// The roster of the lead that makes a call.
-    pub(super) fn of(&self, cx: &CallContext) -> Result<Arc<Roster>, ToolError> {
+    pub(super) fn roster_for(&self, cx: &CallContext) -> Result<Arc<Roster>, ToolError> {
         let log = cx.get::<LogId>();
         let key = log.map(|log| (LogId::clone(&log), cx.who.thread.clone()));
         let roster = key.and_then(|key| self.state().rosters.get(&key).cloned());
@@ -141,7 +141,7 @@ impl Middleware for Surround {
         "team"
     }
 
-    async fn begun(&self, cx: &DriveStart) {
+    async fn on_start(&self, cx: &DriveStart) {
         if let Some(roster) = self
             .open
             .here()

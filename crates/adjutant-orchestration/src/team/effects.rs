@@ -141,7 +141,7 @@ impl Effect for Mate {
                 ..Spend::default()
             },
         );
-        if let Some(limit) = state.exhausted(&roster.plan.caps) {
+        if let Some(limit) = state.find_exhausted(&roster.plan.caps) {
             return Ok(vec![Action::Stop(limit)]);
         }
         state.requests += 1;

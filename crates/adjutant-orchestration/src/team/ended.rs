@@ -55,7 +55,7 @@ impl Roster {
             .members
             .get(&job.name)
             .is_some_and(|it| it.work == job.work && it.stopping);
-        let ended = MemberEnd::of(ended, stopping);
+        let ended = MemberEnd::from_result(ended, stopping);
         self.has_ended(&job, &child, ended).await;
     }
 
@@ -65,7 +65,7 @@ impl Roster {
             return;
         };
         let (name, text) = (&job.name, &ended.text);
-        if let Some(kind) = ended.status.told() {
+        if let Some(kind) = ended.status.message_kind() {
             let mut content = format!(
                 "{name:?} {}: {}",
                 ended.status.words(),
@@ -116,7 +116,7 @@ impl Roster {
                 _ => "team.left",
             };
             let event = json!({
-                "team": self.plan.name, "name": job.name, "status": ended.status, "text": texts::shown(&ended.text),
+                "team": self.plan.name, "name": job.name, "status": ended.status, "text": texts::clip_event_text(&ended.text),
                 "unread": left,
             });
             line.app(kind, 1, event);
@@ -162,7 +162,7 @@ impl Roster {
 
 impl MemberStatus {
     /// The kind of the message to the lead about an end; `None` if the lead is not notified.
-    pub(super) fn told(self) -> Option<MessageKind> {
+    pub(super) fn message_kind(self) -> Option<MessageKind> {
         match self {
             Self::Completed => Some(MessageKind::Completed),
             Self::Failed => Some(MessageKind::Failed),
@@ -175,7 +175,7 @@ impl MemberStatus {
 
 impl MemberEnd {
     /// Returns the meaning of the end of a run; an error holds the time that the run was given.
-    fn of(
+    fn from_result(
         ended: Result<Result<RunResult, ToolError>, (Duration, Result<RunResult, ToolError>)>,
         stopping: bool,
     ) -> Self {

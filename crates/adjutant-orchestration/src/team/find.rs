@@ -8,7 +8,7 @@ use adjutant_tool::ToolError;
 
 use super::{
     LEAD, MemberStatus, MessageKind, Pick,
-    member::{MemberJob, assigned},
+    member::{MemberJob, format_assignment},
     past::{Past, PastMember},
     recipe::Recipe,
     roster::{Member, MessageHeader, Roster},
@@ -79,7 +79,7 @@ impl Roster {
     ) -> Vec<(Arc<str>, PastMember)> {
         let mut state = self.state();
         for (name, past) in &members {
-            let recipe = Recipe::of(&self.plan, &past.joined.given);
+            let recipe = Recipe::from_plan(&self.plan, &past.joined.given);
             let member = Member {
                 id: Arc::clone(&past.joined.member_id),
                 task: Arc::clone(&past.task),
@@ -156,7 +156,7 @@ impl Roster {
         news: &mut MemberNews,
     ) {
         let is_over = past.earlier || past.noticed;
-        match (past.status, past.status.told()) {
+        match (past.status, past.status.message_kind()) {
             (MemberStatus::Active, _) => {}
             (MemberStatus::Left, _) if past.cut && past.earlier => {
                 return news.cut.push(Arc::clone(name));
@@ -213,7 +213,7 @@ impl Roster {
         ),
         ToolError,
     > {
-        let recipe = Recipe::of(&self.plan, &past.joined.given)?;
+        let recipe = Recipe::from_plan(&self.plan, &past.joined.given)?;
         let id = &past.joined.member_id;
         let text = match past.works {
             1 => texts::briefing(
@@ -223,7 +223,7 @@ impl Roster {
                 &self.state(),
                 &past.task,
             ),
-            _ => assigned(&past.task),
+            _ => format_assignment(&past.task),
         };
         let agent = self.agent_of(&job.name, id, &recipe, &past.task);
         let child = cx

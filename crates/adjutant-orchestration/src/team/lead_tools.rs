@@ -67,7 +67,7 @@ pub(super) fn tools(plan: &TeamPlan, open: &Arc<OpenRosters>) -> Tools {
 impl Roster {
     /// Keeps the newest line to the run of the lead.
     pub(super) fn hear_line(&self, cx: &CallContext) -> Result<(), ToolError> {
-        let line = RunLine::of(cx)?;
+        let line = RunLine::from_context(cx)?;
         self.state().line = Some(line);
         Ok(())
     }

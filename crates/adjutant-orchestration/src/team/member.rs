@@ -59,9 +59,9 @@ impl Roster {
     ) -> Result<Arc<str>, ToolError> {
         check_name(&new.name)?;
         check_text("task", &new.task)?;
-        let recipe = Recipe::of(&self.plan, &new)?;
+        let recipe = Recipe::from_plan(&self.plan, &new)?;
         self.settles(&new.name).await;
-        if let Some(id) = self.given_by(cx, &new.name) {
+        if let Some(id) = self.find_by_call(cx, &new.name) {
             return Ok(id);
         }
         let (id, job, before) = self.enlist(&new, recipe.clone(), cx.who.call)?;
@@ -85,7 +85,7 @@ impl Roster {
     ) -> Result<(), ToolError> {
         check_text("task", &task)?;
         self.settles(name).await;
-        if self.given_by(cx, name).is_some() {
+        if self.find_by_call(cx, name).is_some() {
             return Ok(());
         }
         let Again {
@@ -101,7 +101,7 @@ impl Roster {
             before: Some(*before),
             stays: false,
         };
-        let text = assigned(&task);
+        let text = format_assignment(&task);
         self.record_task(cx, &job, &task);
         let begun = match child {
             Some(child) => self.start(&job, &child, text.clone(), recipe.timeout),
@@ -141,12 +141,12 @@ impl Roster {
             call,
             given: Arc::clone(task)
         });
-        (data["team"], data["task"]) = (json!(self.plan.name), json!(texts::shown(task)));
+        (data["team"], data["task"]) = (json!(self.plan.name), json!(texts::clip_event_text(task)));
         line.app("team.assigned", 1, data);
     }
 
     /// The member that this very call has given its task, before its result was lost.
-    fn given_by(&self, cx: &CallContext, name: &str) -> Option<Arc<str>> {
+    fn find_by_call(&self, cx: &CallContext, name: &str) -> Option<Arc<str>> {
         let state = self.state();
         let member = state
             .members
@@ -347,7 +347,7 @@ impl Roster {
             room: Arc::clone(self.room()),
             given: new.clone(),
         });
-        (joined["team"], joined["task"]) = (json!(team), json!(texts::shown(task)));
+        (joined["team"], joined["task"]) = (json!(team), json!(texts::clip_event_text(task)));
         joined["role"] = json!(recipe.role);
         line.app("team.joined", 1, joined);
         // They are only notified.
@@ -385,7 +385,7 @@ impl Roster {
             who.task = Some(texts::clip(task, texts::MAX_TASK_SHOWN));
         });
         let agent = agent
-            .toolbox(talk_tools::of_member(self, name, id))
+            .toolbox(talk_tools::member_tools(self, name, id))
             .effect(effects::Mate::new(self, name, id));
         match &self.plan.board {
             Some(board) => agent.toolbox(board.clone()),
@@ -435,7 +435,7 @@ impl Roster {
 }
 
 /// The message with another task for a member.
-pub(super) fn assigned(task: &str) -> String {
+pub(super) fn format_assignment(task: &str) -> String {
     format!("Your lead has a new task for you:\n{task}")
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Recipe {
 
 impl Recipe {
     /// Returns the parts that a new member is made of, after the lead's description.
-    pub(super) fn of(plan: &TeamPlan, new: &NewMember) -> Result<Self, Error> {
+    pub(super) fn from_plan(plan: &TeamPlan, new: &NewMember) -> Result<Self, Error> {
         let invalid = |message: String| Error::new(ErrorKind::Invalid, message);
         let known = || match plan.templates.len() {
             0 => "there are none".to_owned(),
@@ -105,7 +105,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Error> {
     let message = if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(fits) {
         format!(
             "`name` has 1 to {MAX_NAME} letters, digits, `-` and `_`: {:?}",
-            texts::shown(&name.into())
+            texts::clip_event_text(&name.into())
         )
     } else if name.eq_ignore_ascii_case(LEAD) || name == ALL {
         format!("{name:?} is what the lead is called; hint: choose another name")

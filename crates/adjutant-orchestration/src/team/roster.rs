@@ -323,7 +323,7 @@ impl State {
     }
 
     /// The limit of all members together that leaves no further request.
-    pub(super) fn exhausted(&self, caps: &Caps) -> Option<Limit> {
+    pub(super) fn find_exhausted(&self, caps: &Caps) -> Option<Limit> {
         let spent = self
             .spent
             .values()

@@ -33,7 +33,7 @@ pub(super) fn after_turn(
     point: AfterTurn,
 ) -> impl Future<Output = Verdict<AfterTurn>> + Send {
     if let Some(roster) = roster.filter(|roster| roster.lead == cx.who.thread) {
-        roster.turned(way(&point), &point.reply);
+        roster.record_turn(way(&point), &point.reply);
     }
     ready(Verdict::Pass(point))
 }
@@ -51,7 +51,7 @@ pub(super) fn after_agent(
 }
 
 impl Roster {
-    fn turned(&self, way: Way, reply: &Arc<Reply>) {
+    fn record_turn(&self, way: Way, reply: &Arc<Reply>) {
         let mut state = self.state();
         let reminded = std::mem::take(&mut state.rule.reminded);
         if state

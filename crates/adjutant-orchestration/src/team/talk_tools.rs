@@ -63,7 +63,7 @@ impl Speaker {
     fn speak(&self, cx: &CallContext) -> Result<(Arc<Roster>, Arc<str>), ToolError> {
         match self {
             Self::Lead(open) => {
-                let roster = open.of(cx)?;
+                let roster = open.roster_for(cx)?;
                 roster.hear_line(cx)?;
                 Ok((roster, LEAD.into()))
             }
@@ -91,7 +91,7 @@ impl Speaker {
 }
 
 /// The tools of a member.
-pub(super) fn of_member(roster: &Roster, name: &Arc<str>, id: &Arc<str>) -> Tools {
+pub(super) fn member_tools(roster: &Roster, name: &Arc<str>, id: &Arc<str>) -> Tools {
     let speaker = Speaker::Member {
         roster: roster.me(),
         name: Arc::clone(name),
@@ -135,13 +135,13 @@ where
                 Ok(work) => work.await,
                 Err(error) => Err(error),
             };
-            ended.map_err(said_once)
+            ended.map_err(dedup_error)
         }
     })
 }
 
 /// An error without a cause that repeats its text: the model reads both.
-fn said_once(error: ToolError) -> ToolError {
+fn dedup_error(error: ToolError) -> ToolError {
     let cause = error
         .source()
         .and_then(|cause| cause.downcast_ref::<Error>());
@@ -184,7 +184,7 @@ async fn read(
     if messages.is_empty() {
         return Ok(CallResult::ok("No new messages."));
     }
-    Ok(shown(&roster, &who, &messages))
+    Ok(messages_result(&roster, &who, &messages))
 }
 
 async fn wait(
@@ -206,7 +206,7 @@ async fn wait(
             .hear(&who, wait.from.as_ref(), time, &cx.cancel)
             .await?
         {
-            Heard::Messages(messages) => shown(&roster, &who, &messages),
+            Heard::Messages(messages) => messages_result(&roster, &who, &messages),
             Heard::InVain(why) => CallResult::ok(format!("No message will come: {why}.")),
             Heard::Late => CallResult::ok(format!("No message came within {time:?}.")),
         },
@@ -234,7 +234,7 @@ async fn list(
 }
 
 /// Messages as JSON, and how many are left.
-fn shown(roster: &Roster, who: &str, messages: &[Message]) -> CallResult {
+fn messages_result(roster: &Roster, who: &str, messages: &[Message]) -> CallResult {
     let ids: Vec<&str> = messages.iter().map(|message| &*message.id).collect();
     let left = roster.state().unread_of(who).count();
     let mut text = json!(messages).to_string();

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt::Write, sync::Arc};
 
 use super::{LEAD, roster::State};
-use crate::text::counted;
+use crate::text::cut_with_size;
 
 /// The largest number of bytes of a task that others receive.
 pub(super) const MAX_TASK_SHOWN: usize = 300;
@@ -16,14 +16,14 @@ const MAX_NAMED: usize = 20;
 
 /// The beginning of a text, with a mark if something was left out.
 pub(super) fn clip(text: &Arc<str>, max: usize) -> Arc<str> {
-    match counted(text, max) {
+    match cut_with_size(text, max) {
         Cow::Borrowed(_) => Arc::clone(text),
         Cow::Owned(cut) => cut.into(),
     }
 }
 
 /// The beginning of a text for events.
-pub(super) fn shown(text: &Arc<str>) -> Arc<str> {
+pub(super) fn clip_event_text(text: &Arc<str>) -> Arc<str> {
     clip(text, MAX_SHOWN)
 }
 

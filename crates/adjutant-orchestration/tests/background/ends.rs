@@ -43,7 +43,7 @@ async fn tasks_are_cancelled_when_their_run_ends() {
     let wait = tool("wait", Replay::Once, move |_| {
         let gate = gate.clone();
         async move {
-            gate.reached().await;
+            gate.wait_until_reached().await;
             Ok(CallResult::ok("reached"))
         }
     });

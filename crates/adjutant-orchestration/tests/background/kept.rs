@@ -120,7 +120,7 @@ async fn kept_task_goes_on_when_the_program_began_again() {
     let (_, first) = lead(&background, [keeps("a"), says("Done.")]);
     let first = first.journal(journal.clone());
     run(&first).await;
-    gate.reached().await;
+    gate.wait_until_reached().await;
     let left = MemoryJournal::default();
     copy(&journal, first.session_id(), &left, |_| false).await;
     copy(&journal, &log_of(&background), &left, |_| false).await;

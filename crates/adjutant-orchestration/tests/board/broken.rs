@@ -103,7 +103,7 @@ async fn dependents_are_told_later_when_their_worker_dies_before() {
     board.claim(&dig, "ada", LEASE).await.expect("it is free");
     kv.unscanned(Some("after/"));
     board
-        .finish(&dig, "ada", Finish::completed("done"))
+        .finish(&dig, "ada", Finish::success("done"))
         .await
         .expect("it is done all the same");
     kv.unscanned(None);

@@ -103,13 +103,13 @@ pub(super) async fn claim_is_possible_when_the_lease_has_run_out(stage: Stage) {
         &lost,
     );
     refused(
-        board.finish(&id, "ada", Finish::completed("done")).await,
+        board.finish(&id, "ada", Finish::success("done")).await,
         ErrorKind::Conflict,
         &lost,
     );
     refused(board.release(&id, "ada").await, ErrorKind::Conflict, &lost);
     other
-        .finish(&id, "bob", Finish::completed("done"))
+        .finish(&id, "bob", Finish::success("done"))
         .await
         .expect("it is bob's");
 }
@@ -304,13 +304,13 @@ pub(super) async fn reassign_moves_a_task_when_it_is_in_progress(stage: Stage) {
     );
     let message = format!("task {id} does not belong to ada: bob has it now");
     refused(
-        board.finish(&id, "ada", Finish::completed("")).await,
+        board.finish(&id, "ada", Finish::success("")).await,
         ErrorKind::Conflict,
         &message,
     );
     board.claim(&id, "bob", LEASE).await.expect("it is bob's");
     board
-        .finish(&id, "bob", Finish::completed(""))
+        .finish(&id, "bob", Finish::success(""))
         .await
         .expect("it is bob's");
 }
@@ -340,7 +340,7 @@ pub(super) async fn ten_tasks_are_taken_over_when_their_worker_dies(stage: Stage
             (Ok(number), 2, 1)
         );
         let done = other
-            .finish(&task.id, "bob", Finish::completed("done"))
+            .finish(&task.id, "bob", Finish::success("done"))
             .await
             .expect("it is bob's");
         assert_eq!((done.status, done.lost), (TaskStatus::Completed, 0));

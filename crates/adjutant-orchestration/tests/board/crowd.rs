@@ -60,7 +60,7 @@ async fn work(board: Board, agent: String, done: Arc<Mutex<HashMap<String, u32>>
             (1, Some(agent.as_str()))
         );
         board
-            .finish(&task.id, &agent, Finish::completed("done"))
+            .finish(&task.id, &agent, Finish::success("done"))
             .await
             .expect("nobody else has it");
     }

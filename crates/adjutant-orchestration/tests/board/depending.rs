@@ -69,19 +69,19 @@ pub(super) async fn dependent_is_ready_when_all_before_it_are_completed(stage: S
         ErrorKind::Conflict,
         &message,
     );
-    done(&board, &dig, Finish::completed("")).await;
+    done(&board, &dig, Finish::success("")).await;
     let message = format!("task {plant} is blocked by {buy} (pending)");
     refused(
         board.claim(&plant, "bob", LEASE).await,
         ErrorKind::Conflict,
         &message,
     );
-    done(&board, &buy, Finish::completed("")).await;
+    done(&board, &buy, Finish::success("")).await;
     let other = stage.board();
     assert_eq!(next(&other, "bob").await.as_deref(), Some("plant"));
     assert_eq!(next(&other, "bob").await, None);
     let blocked = other
-        .list(&TaskQuery::new().blocked())
+        .list(&TaskQuery::new().only_blocked())
         .await
         .expect("it can be listed")
         .tasks;
@@ -91,7 +91,7 @@ pub(super) async fn dependent_is_ready_when_all_before_it_are_completed(stage: S
         .collect();
     assert_eq!(blocked, [(&water, &plant, TaskStatus::InProgress)]);
     other
-        .finish(&plant, "bob", Finish::completed(""))
+        .finish(&plant, "bob", Finish::success(""))
         .await
         .expect("it is bob's");
     assert_eq!(next(&board, "bob").await.as_deref(), Some("water"));
@@ -104,7 +104,7 @@ pub(super) async fn failed_dependency_blocks_visibly_until_it_is_retried(stage: 
     let board = stage.board();
     let [dig] = tasks(&board, ["dig"]).await;
     let plant = behind(&board, "plant", &[&dig]).await;
-    done(&board, &dig, Finish::failed("rock")).await;
+    done(&board, &dig, Finish::failure("rock")).await;
     assert_eq!(next(&board, "bob").await, None);
     let blocked = board.show(&plant).await.expect("it is there").blocked_by;
     let blocked: Vec<_> = blocked
@@ -113,7 +113,7 @@ pub(super) async fn failed_dependency_blocks_visibly_until_it_is_retried(stage: 
         .collect();
     assert_eq!(blocked, [(&dig, "dig", TaskStatus::Failed)]);
     board.retry(&dig).await.expect("it has failed");
-    done(&board, &dig, Finish::completed("")).await;
+    done(&board, &dig, Finish::success("")).await;
     assert_eq!(
         board.show(&plant).await.expect("it is there").blocked_by,
         []
@@ -126,7 +126,7 @@ pub(super) async fn cancelled_dependency_blocks_visibly_until_it_is_dropped(stag
     let [dig, buy] = tasks(&board, ["dig", "buy"]).await;
     let plant = behind(&board, "plant", &[&dig, &buy]).await;
     board.cancel(&dig).await.expect("it has not ended");
-    done(&board, &buy, Finish::completed("")).await;
+    done(&board, &buy, Finish::success("")).await;
     let blocked = board.show(&plant).await.expect("it is there").blocked_by;
     assert_eq!(
         blocked.iter().map(|it| it.status).collect::<Vec<_>>(),
@@ -177,7 +177,7 @@ pub(super) async fn cycles_are_refused(stage: Stage) {
             .expect("one is ready");
         assert_eq!(&*task.title, title);
         board
-            .finish(&task.id, "ada", Finish::completed(""))
+            .finish(&task.id, "ada", Finish::success(""))
             .await
             .expect("it is ada's");
     }
@@ -229,7 +229,7 @@ pub(super) async fn dependents_are_told_when_a_task_ends_while_they_are_created(
         let id = Arc::new(dig.clone());
         let creating = tokio::spawn(async move { behind(&other, "plant", &[&id]).await });
         board
-            .finish(&dig, "ada", Finish::completed(""))
+            .finish(&dig, "ada", Finish::success(""))
             .await
             .expect("it is ada's");
         let plant = creating.await.expect("no panic");
@@ -249,7 +249,7 @@ pub(super) async fn many_dependents_are_ready_when_one_task_is_completed(stage: 
         behind(&board, &number.to_string(), &[&dig]).await;
     }
     assert_eq!(board.get(&dig).await.expect("it is there").dependents, 300);
-    done(&board, &dig, Finish::completed("")).await;
+    done(&board, &dig, Finish::success("")).await;
     let other = stage.board();
     for _ in 0..300 {
         assert!(next(&other, "bob").await.is_some());

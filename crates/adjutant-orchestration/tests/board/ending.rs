@@ -14,14 +14,14 @@ pub(super) async fn finish_needs_evidence_when_there_are_criteria(stage: Stage) 
         .criterion("it is round");
     let id = board.create(new).await.expect("it can be created").id;
     board.claim(&id, "ada", LEASE).await.expect("it is free");
-    let none = Finish::completed("done");
+    let none = Finish::success("done");
     let missing = "evidence is missing for \"it is deep\", \"it is round\"";
     refused(
         board.finish(&id, "ada", none).await,
         ErrorKind::Invalid,
         missing,
     );
-    let blank = Finish::completed("done")
+    let blank = Finish::success("done")
         .evidence("it is deep", " ")
         .evidence("2", "seen from above");
     refused(
@@ -30,7 +30,7 @@ pub(super) async fn finish_needs_evidence_when_there_are_criteria(stage: Stage) 
         "evidence is missing for \"it is deep\"",
     );
     for unknown in ["it is blue", "0", "3"] {
-        let wrong = Finish::completed("done").evidence(unknown, "seen");
+        let wrong = Finish::success("done").evidence(unknown, "seen");
         let message = format!("no criterion of the task is {unknown:?}");
         refused(
             board.finish(&id, "ada", wrong).await,
@@ -42,7 +42,7 @@ pub(super) async fn finish_needs_evidence_when_there_are_criteria(stage: Stage) 
         board.get(&id).await.expect("it is there").status,
         TaskStatus::InProgress
     );
-    let shown = Finish::completed("done")
+    let shown = Finish::success("done")
         .evidence("2", "seen from above")
         .evidence(" it is deep", "1.2 m");
     let done = board
@@ -68,7 +68,7 @@ pub(super) async fn finish_needs_evidence_when_there_are_criteria(stage: Stage) 
     let id = board.create(new).await.expect("it can be created").id;
     board.claim(&id, "ada", LEASE).await.expect("it is free");
     let failed = board
-        .finish(&id, "ada", Finish::failed("rock"))
+        .finish(&id, "ada", Finish::failure("rock"))
         .await
         .expect("a failure needs no evidence");
     assert_eq!(
@@ -82,31 +82,31 @@ pub(super) async fn finish_is_done_once_when_it_is_said_twice(stage: Stage) {
     let [id] = tasks(&board, ["dig"]).await;
     board.claim(&id, "ada", LEASE).await.expect("it is free");
     let done = board
-        .finish(&id, "ada", Finish::completed("done"))
+        .finish(&id, "ada", Finish::success("done"))
         .await
         .expect("it is ada's");
     stage.clock.advance_ms(5);
     let again = stage
         .board()
-        .finish(&id, "ada", Finish::completed("done"))
+        .finish(&id, "ada", Finish::success("done"))
         .await
         .expect("it is done");
     assert_eq!(again, done);
     let message =
         format!("task {id} is completed and cannot be completed; hint: it can be deleted");
     refused(
-        board.finish(&id, "ada", Finish::completed("other")).await,
+        board.finish(&id, "ada", Finish::success("other")).await,
         ErrorKind::Conflict,
         &message,
     );
     refused(
-        board.finish(&id, "bob", Finish::completed("done")).await,
+        board.finish(&id, "bob", Finish::success("done")).await,
         ErrorKind::Conflict,
         &message,
     );
     let message = format!("task {id} is completed and cannot be failed; hint: it can be deleted");
     refused(
-        board.finish(&id, "ada", Finish::failed("done")).await,
+        board.finish(&id, "ada", Finish::failure("done")).await,
         ErrorKind::Conflict,
         &message,
     );
@@ -118,7 +118,7 @@ pub(super) async fn finish_is_refused_when_the_task_was_lost(stage: Stage) {
     board.claim(&id, "ada", LEASE).await.expect("it is free");
     let message = format!("task {id} does not belong to bob: ada has it now");
     refused(
-        board.finish(&id, "bob", Finish::completed("")).await,
+        board.finish(&id, "bob", Finish::success("")).await,
         ErrorKind::Conflict,
         &message,
     );
@@ -126,7 +126,7 @@ pub(super) async fn finish_is_refused_when_the_task_was_lost(stage: Stage) {
         "it can be claimed, released, reassigned, cancelled, edited, made to depend on others";
     let message = format!("task {other} is pending and cannot be completed; hint: {hint}");
     refused(
-        board.finish(&other, "ada", Finish::completed("")).await,
+        board.finish(&other, "ada", Finish::success("")).await,
         ErrorKind::Conflict,
         &message,
     );
@@ -134,7 +134,7 @@ pub(super) async fn finish_is_refused_when_the_task_was_lost(stage: Stage) {
     let message =
         format!("task {id} is cancelled and cannot be completed; hint: it can be retried, deleted");
     refused(
-        board.finish(&id, "ada", Finish::completed("")).await,
+        board.finish(&id, "ada", Finish::success("")).await,
         ErrorKind::Conflict,
         &message,
     );
@@ -143,10 +143,7 @@ pub(super) async fn finish_is_refused_when_the_task_was_lost(stage: Stage) {
 pub(super) async fn cancel_is_refused_when_a_task_has_ended(stage: Stage) {
     let board = stage.board();
     let [done, failed, pending, working] = tasks(&board, ["a", "b", "c", "d"]).await;
-    for (id, finish) in [
-        (&done, Finish::completed("")),
-        (&failed, Finish::failed("")),
-    ] {
+    for (id, finish) in [(&done, Finish::success("")), (&failed, Finish::failure(""))] {
         board.claim(id, "ada", LEASE).await.expect("it is free");
         board.finish(id, "ada", finish).await.expect("it is ada's");
     }
@@ -178,7 +175,7 @@ pub(super) async fn retry_begins_anew_when_a_task_has_failed(stage: Stage) {
     let [id, cancelled] = tasks(&board, ["dig", "plant"]).await;
     board.claim(&id, "ada", LEASE).await.expect("it is free");
     board
-        .finish(&id, "ada", Finish::failed("rock").caveats("noisy"))
+        .finish(&id, "ada", Finish::failure("rock").caveats("noisy"))
         .await
         .expect("it is ada's");
     let again = board.retry(&id).await.expect("it has failed");
@@ -193,7 +190,7 @@ pub(super) async fn retry_begins_anew_when_a_task_has_failed(stage: Stage) {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert_eq!(next(&board, "bob").await.as_deref(), Some("dig"));
     let done = board
-        .finish(&id, "bob", Finish::completed("done"))
+        .finish(&id, "bob", Finish::success("done"))
         .await
         .expect("it is bob's");
     assert_eq!((done.attempts, done.result.as_deref()), (2, Some("done")));
@@ -215,7 +212,7 @@ pub(super) async fn delete_is_refused_when_a_task_is_open_or_needed(stage: Stage
         ErrorKind::Conflict
     );
     board
-        .finish(&first, "ada", Finish::completed(""))
+        .finish(&first, "ada", Finish::success(""))
         .await
         .expect("it is ada's");
     let message = format!("task {first} cannot be deleted: 1 tasks depend on it");

@@ -21,7 +21,7 @@ pub(super) async fn task_is_read_as_it_was_created(stage: Stage) {
         .metadata("z", json!({"b": 1, "a": [null, 2.5]}))
         .metadata("a", "x")
         .criterion("it stands")
-        .created_by("ada");
+        .creator("ada");
     let task = board.create(new).await.expect("it can be created");
     assert_eq!(standing(&task), (TaskStatus::Pending, None, 0, None));
     assert_eq!(
@@ -78,7 +78,7 @@ pub(super) async fn bounds_are_kept_when_texts_are_too_long(stage: Stage) {
             "its key has 1001 bytes; it may have 1000",
         ),
         (
-            NewTask::new("a").created_by(long(257)),
+            NewTask::new("a").creator(long(257)),
             "who creates it has 257 bytes; it may have 256",
         ),
     ] {
@@ -103,7 +103,7 @@ pub(super) async fn bounds_are_kept_when_texts_are_too_long(stage: Stage) {
         .claim(&id, &"/".repeat(256), LEASE)
         .await
         .expect("that just fits");
-    let finish = Finish::completed(long(MAX_RESULT_BYTES + 1));
+    let finish = Finish::success(long(MAX_RESULT_BYTES + 1));
     let message = "the result has 65537 bytes; it may have 65536";
     refused(
         board.finish(&id, &"/".repeat(256), finish).await,
@@ -178,7 +178,7 @@ pub(super) async fn update_changes_what_it_mentions(stage: Stage) {
         (TaskStatus::InProgress, 0)
     );
     board
-        .finish(&task.id, "ada", Finish::completed(""))
+        .finish(&task.id, "ada", Finish::success(""))
         .await
         .expect("nothing is to be shown");
     let error = board
@@ -232,12 +232,16 @@ pub(super) async fn list_gives_pages_and_filters(stage: Stage) {
         "acef"
     );
     assert_eq!(
-        titles(TaskQuery::new().status(TaskStatus::Pending).unblocked())
-            .await
-            .0,
+        titles(
+            TaskQuery::new()
+                .status(TaskStatus::Pending)
+                .only_unblocked()
+        )
+        .await
+        .0,
         "ace"
     );
-    assert_eq!(titles(TaskQuery::new().blocked()).await.0, "f");
+    assert_eq!(titles(TaskQuery::new().only_blocked()).await.0, "f");
     assert_eq!(titles(TaskQuery::new().assignee("ada")).await.0, "b");
     assert_eq!(titles(TaskQuery::new().assignee("bob")).await.0, "");
 }

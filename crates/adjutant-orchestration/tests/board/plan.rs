@@ -117,11 +117,11 @@ async fn act(
         Op::Next { lease } => board.claim_next(agent, ms(*lease)).await,
         Op::Heartbeat { lease } => board.heartbeat(&id, agent, ms(*lease)).await.map(|_| None),
         Op::Complete => board
-            .finish(&id, agent, Finish::completed("done"))
+            .finish(&id, agent, Finish::success("done"))
             .await
             .map(|_| None),
         Op::Fail => board
-            .finish(&id, agent, Finish::failed("not done"))
+            .finish(&id, agent, Finish::failure("not done"))
             .await
             .map(|_| None),
         Op::Release => board.release(&id, agent).await.map(|_| None),
@@ -221,7 +221,7 @@ async fn nothing_is_stuck(boards: &[Board; 2], clock: &FixedWorld) {
                 .expect("it can be asked for")
             {
                 board
-                    .finish(&task.id, agent, Finish::completed("done"))
+                    .finish(&task.id, agent, Finish::success("done"))
                     .await
                     .expect("it is its own");
             }

@@ -48,7 +48,7 @@ pub(super) async fn wait_ends_when_the_task_has(stage: Stage) {
     });
     board.claim(&id, "ada", LEASE).await.expect("it is free");
     board
-        .finish(&id, "ada", Finish::failed("rock"))
+        .finish(&id, "ada", Finish::failure("rock"))
         .await
         .expect("it is ada's");
     let ended = waiting.await.expect("no panic").expect("it has ended");
@@ -95,7 +95,7 @@ pub(super) async fn cancelled_ends_when_another_process_cancels(stage: Stage) {
         board.claim(id, "ada", LEASE).await.expect("it is free");
     }
     board
-        .finish(&done, "ada", Finish::completed(""))
+        .finish(&done, "ada", Finish::success(""))
         .await
         .expect("it is ada's");
     other.cancel(&id).await.expect("it has not ended");

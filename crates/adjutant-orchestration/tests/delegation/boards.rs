@@ -226,7 +226,7 @@ async fn agent_is_stopped_when_its_task_is_cancelled() {
     coder(&registry, move || says("Never.").wait_at(0, &wait));
     let (cancels, of) = (board.clone(), id.clone());
     tokio::spawn(async move {
-        gate.reached().await;
+        gate.wait_until_reached().await;
         cancels.cancel(&of).await.expect("it is in progress");
     });
     let (report, task) = delegated(&board, &registry, &id).await;
@@ -245,7 +245,7 @@ async fn agent_is_stopped_when_another_worker_took_its_task() {
     coder(&registry, move || says("Never.").wait_at(0, &wait));
     let (takes, of) = (board.clone(), id.clone());
     tokio::spawn(async move {
-        gate.reached().await;
+        gate.wait_until_reached().await;
         takes
             .reassign(&of, "other")
             .await
@@ -326,7 +326,9 @@ async fn task_stays_the_agents_when_it_waits_for_a_person() {
         (task.status, task.assignee.as_deref()),
         (TaskStatus::InProgress, Some("coder-fix-1"))
     );
-    let answers = pauses.iter().map(|pause| pause.answered(Answer::approve()));
+    let answers = pauses
+        .iter()
+        .map(|pause| pause.with_answer(Answer::approve()));
     let result = boss
         .resume(answers.collect())
         .await
@@ -352,7 +354,7 @@ async fn agent_goes_on_when_it_has_ended_its_task_by_itself() {
         agent.toolbox(tools.clone())
     });
     tokio::spawn(async move {
-        gate.reached().await;
+        gate.wait_until_reached().await;
         tokio::time::sleep(Duration::from_secs(1_000)).await;
         gate.open();
     });
@@ -380,7 +382,7 @@ async fn task_stays_the_agents_when_it_works_for_longer_than_a_lease() {
     coder(&registry, move || says("At last.").wait_at(0, &wait));
     let (looks, of) = (board.clone(), id.clone());
     let seen = tokio::spawn(async move {
-        gate.reached().await;
+        gate.wait_until_reached().await;
         let first = looks
             .get(&of)
             .await

@@ -132,7 +132,7 @@ async fn board(log: &[Arc<Stamped>]) -> (Board, Vec<TaskId>) {
                 .await
                 .expect("it is free");
             board
-                .finish(&id, agent, Finish::completed(said))
+                .finish(&id, agent, Finish::success(said))
                 .await
                 .expect("it is claimed");
         }

@@ -281,7 +281,7 @@ async fn agents_are_cancelled_when_the_run_is() {
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     tokio::spawn(async move {
-        gate.reached().await;
+        gate.wait_until_reached().await;
         stopper.stop(CancelBy::User);
     });
     while running.next().await.is_some() {}
@@ -305,10 +305,10 @@ async fn completion_is_found_in_the_run_when_there_is_one() {
     );
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(
-        (Completion::of(&result), result.calls[0].result.status),
+        (Completion::from_run(&result), result.calls[0].result.status),
         (None, Status::UnknownTool)
     );
-    let completed = Completion::failed("No.");
+    let completed = Completion::failure("No.");
     assert_eq!(
         json!(completed),
         json!({ "status": "failed", "summary": "No." })

@@ -14,7 +14,7 @@ fn team() -> Registry {
     let coder = Profile::new("coder", "Writes code.")
         .skill("rust")
         .skill("sql")
-        .estimated_cost("high");
+        .cost_estimate("high");
     register(&registry, coder.max_concurrency(3), |_| {
         vec![reports("Coded.")]
     });

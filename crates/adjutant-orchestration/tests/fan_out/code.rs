@@ -65,10 +65,10 @@ async fn children_are_cancelled_when_the_fan_out_is_dropped() {
     let work = tool("work", Replay::Once, move |cx| {
         let (fan_out, gate) = (FanOut::new(worker(Arc::clone(&model))), gate.clone());
         async move {
-            let (factory, tasks) = (AgentFactory::of(&cx)?, tasks(&["a"]));
+            let (factory, tasks) = (AgentFactory::from_context(&cx)?, tasks(&["a"]));
             tokio::select! {
                 _ = fan_out.run(&factory, &tasks) => Err(ToolError::failed("it ended")),
-                () = gate.reached() => Ok(CallResult::ok("Left it.")),
+                () = gate.wait_until_reached() => Ok(CallResult::ok("Left it.")),
             }
         }
     });
@@ -92,6 +92,6 @@ async fn run_of_a_first_agent_stops_when_the_fan_out_is_dropped() {
     let (fan_out, factory, tasks) = (FanOut::new(agent), AgentFactory::root(), tasks(&["a"]));
     tokio::select! {
         _ = fan_out.run(&factory, &tasks) => unreachable!("the gate is closed"),
-        () = gate.reached() => {}
+        () = gate.wait_until_reached() => {}
     }
 }

@@ -78,7 +78,7 @@ async fn call_waits_for_what_its_agents_wait_for_when_they_ask() {
         let answers = pauses
             .iter()
             .map(|pause| {
-                pause.answered(Answer::Extend {
+                pause.with_answer(Answer::Extend {
                     by: 5,
                     message: None,
                 })
@@ -143,7 +143,7 @@ async fn agent_at_work_keeps_its_place_when_another_one_would_begin_before_it() 
         let first = first.clone();
         async move { first.run("Go.").await }
     });
-    gate.reached().await;
+    gate.wait_until_reached().await;
     // What was decided is saved before anybody waits.
     tokio::time::sleep(Duration::from_millis(1)).await;
     let id = first.session_id();

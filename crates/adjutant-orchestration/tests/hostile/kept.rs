@@ -39,7 +39,7 @@ fn extended(outcome: &Outcome) -> Vec<Answered> {
     pauses
         .iter()
         .map(|it| {
-            it.answered(Answer::Extend {
+            it.with_answer(Answer::Extend {
                 by: 9,
                 message: None,
             })
@@ -99,7 +99,7 @@ async fn line_stays_harmless_when_its_run_and_its_agent_are_gone() {
     let keep = tool("keep", Replay::Once, move |cx| {
         let keeps = Arc::clone(&keeps);
         async move {
-            *keeps.lock().expect("nobody panics inside") = Some(RunLine::of(&cx)?);
+            *keeps.lock().expect("nobody panics inside") = Some(RunLine::from_context(&cx)?);
             Ok(CallResult::ok("kept"))
         }
     });
@@ -193,7 +193,7 @@ async fn died(until: fn(&Record) -> bool) -> (MemoryJournal, Agent) {
     let (_, first) = lead(&background, [keeps(), says("Done.")]);
     let first = first.journal(journal.clone());
     first.run("Go.").await.expect("the run finishes");
-    gate.reached().await;
+    gate.wait_until_reached().await;
     let left = MemoryJournal::default();
     let own = adjutant_agent::LogId(background.snapshot()[0].thread.as_str().into());
     for (log, cut) in [(first.session_id(), true), (&own, false)] {
@@ -350,7 +350,7 @@ async fn task_at_work_ends_before_the_run_parks_and_counts_once_when_it_goes_on_
     let first = first.tool(needy()).journal(journal.clone());
     let opens = gate.clone();
     tokio::spawn(async move {
-        opens.reached().await;
+        opens.wait_until_reached().await;
         tokio::time::sleep(std::time::Duration::from_secs(10)).await;
         opens.open();
     });

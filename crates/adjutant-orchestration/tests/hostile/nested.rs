@@ -79,7 +79,7 @@ async fn nested_task_is_not_stuck_when_the_task_above_is_cancelled_on_the_board(
     let boss = nested(&board, &ids, &gate);
     let (canceller, outer, at) = (board.clone(), ids[0].clone(), gate.clone());
     tokio::spawn(async move {
-        at.reached().await;
+        at.wait_until_reached().await;
         canceller.cancel(&outer).await.expect("it is in progress");
     });
     let result = tokio::time::timeout(Duration::from_secs(600), boss.run("Go."))
@@ -107,7 +107,7 @@ async fn nested_failure_is_reported_when_the_inner_task_is_cancelled_on_the_boar
     let boss = nested(&board, &ids, &gate);
     let (canceller, inner, at) = (board.clone(), ids[1].clone(), gate.clone());
     tokio::spawn(async move {
-        at.reached().await;
+        at.wait_until_reached().await;
         canceller.cancel(&inner).await.expect("it is in progress");
     });
     let result = tokio::time::timeout(Duration::from_secs(600), boss.run("Go."))
@@ -128,7 +128,7 @@ async fn no_task_is_stuck_when_the_run_is_dropped_in_mid_delegation() {
     let mut running = boss.run("Go.").stream().expect("the session is free");
     tokio::select! {
         biased;
-        () = gate.reached() => {}
+        () = gate.wait_until_reached() => {}
         () = async { while running.next().await.is_some() {} } => unreachable!("leaf never answers"),
     }
     drop(running);

@@ -194,7 +194,7 @@ async fn second_prompt_is_refused_when_the_relay_is_at_work() {
         let relay = relay.clone();
         async move { relay.run("Go.").await }
     });
-    gate.reached().await;
+    gate.wait_until_reached().await;
     relay.run("Me too.").await.expect_err("it is at work");
     gate.open();
     assert_eq!(
@@ -234,7 +234,7 @@ async fn parked_leg_goes_on_with_its_own_agent_when_another_program_resumes_it()
     let answers: Vec<_> = pauses
         .iter()
         .map(|it| {
-            it.answered(Answer::Extend {
+            it.with_answer(Answer::Extend {
                 by: 3,
                 message: None,
             })

@@ -32,7 +32,7 @@ async fn task_is_missing_when_an_unknown_one_is_claimed_or_finished() {
             ErrorKind::Missing,
             "{id}"
         );
-        let finished = board.finish(&id, "ada", Finish::completed("done")).await;
+        let finished = board.finish(&id, "ada", Finish::success("done")).await;
         assert_eq!(
             finished.expect_err("there is none").kind(),
             ErrorKind::Missing,

@@ -276,7 +276,7 @@ async fn team_goes_on_when_a_run_that_waited_for_the_outside_is_resumed() {
     let Outcome::Paused { pauses } = &parked.outcome else {
         unreachable!("{:?}", parked.outcome)
     };
-    let answer = pauses[0].answered(Answer::Give {
+    let answer = pauses[0].with_answer(Answer::Give {
         value: json!("Yes."),
     });
     let result = lead.resume(vec![answer]).await.expect("the run finishes");

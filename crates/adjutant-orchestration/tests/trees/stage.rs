@@ -215,9 +215,9 @@ async fn work_at(board: Board, task: TaskId, stranger: Stranger) {
     };
     tokio::time::sleep(Duration::from_secs(60)).await;
     let finish = if is_done {
-        Finish::completed(STRANGER)
+        Finish::success(STRANGER)
     } else {
-        Finish::failed(STRANGER)
+        Finish::failure(STRANGER)
     };
     // Its lease may have run out, and another may have the task.
     drop(board.finish(&task, STRANGER, finish).await);

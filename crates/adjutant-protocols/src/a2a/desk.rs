@@ -147,14 +147,17 @@ impl AgentDesk {
 
     /// Starts a run, which continues on its own task.
     async fn begin(place: Place, run: impl FnOnce(&Agent) -> RunBuilder) -> Result<(), Error> {
-        let mut running = run(&place.agent).stream().map_err(told)?.saved();
+        let mut running = run(&place.agent)
+            .stream()
+            .map_err(convert_error)?
+            .only_saved();
         // A run that cannot start ends immediately, and then returns the reason.
         let first = running.next().await;
         if first.is_none_or(|event| matches!(event.kind, EventKind::RunFinished { .. })) {
             running.next().await;
         }
         if let Some(Err(error)) = running.result() {
-            return Err(told(error.clone()));
+            return Err(convert_error(error.clone()));
         }
         tokio::spawn(async move {
             // The log contains its outcome.
@@ -184,11 +187,16 @@ impl AgentDesk {
             return Ok(());
         }
         let place = self.take(log).await?;
-        place.agent.log().open().await.map_err(told)?;
+        place.agent.log().open().await.map_err(convert_error)?;
         if !place.agent.log().has_open_run() {
             return Ok(());
         }
-        place.agent.cancel_paused().await.map(drop).map_err(told)
+        place
+            .agent
+            .cancel_paused()
+            .await
+            .map(drop)
+            .map_err(convert_error)
     }
 }
 
@@ -205,7 +213,7 @@ impl Desk for AgentDesk {
         };
         let there = move |event: Result<Event, adjutant_core::Error>| match event {
             Err(error) if is_missing(&error) => None,
-            event => Some(event.map_err(told)),
+            event => Some(event.map_err(convert_error)),
         };
         let events: Pin<Box<dyn Stream<Item = Result<Event, adjutant_core::Error>> + Send>> =
             match until {
@@ -232,7 +240,12 @@ impl Desk for AgentDesk {
                     lane: Lane::Steering,
                     content: note,
                 };
-                place.agent.queue().post(post).await.map_err(told)?;
+                place
+                    .agent
+                    .queue()
+                    .post(post)
+                    .await
+                    .map_err(convert_error)?;
                 Self::begin(place, |agent| agent.resume(answers)).await
             }
             DeskWish::GoOn => self.go_on(&log).await,
@@ -241,7 +254,7 @@ impl Desk for AgentDesk {
     }
 }
 
-fn told(error: adjutant_core::Error) -> Error {
+fn convert_error(error: adjutant_core::Error) -> Error {
     use adjutant_core::ErrorKind as Kind;
     match error.kind() {
         Kind::Busy | Kind::Paused => Error::stale(error.to_string()),

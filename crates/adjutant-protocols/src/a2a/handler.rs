@@ -95,7 +95,8 @@ impl Handler {
             Ok(request) => request,
             Err(error) => {
                 return Reply::Json(
-                    RpcRefusal::new(Code::Parse, format!("no JSON: {error}")).told(&Value::Null),
+                    RpcRefusal::new(Code::Parse, format!("no JSON: {error}"))
+                        .to_response(&Value::Null),
                 );
             }
         };
@@ -108,13 +109,13 @@ impl Handler {
                 Code::Request,
                 "a request has `jsonrpc` 2.0, an `id` and a `method`",
             );
-            return Reply::Json(failure.told(&Value::Null));
+            return Reply::Json(failure.to_response(&Value::Null));
         };
         let answered = match check(version) {
             Ok(()) => self.answer(method, request["params"].clone(), &id).await,
             Err(failure) => Err(failure),
         };
-        answered.unwrap_or_else(|failure| Reply::Json(failure.told(&id)))
+        answered.unwrap_or_else(|failure| Reply::Json(failure.to_response(&id)))
     }
 
     async fn answer(&self, method: &str, params: Value, id: &Value) -> Result<Reply, RpcRefusal> {
@@ -125,9 +126,9 @@ impl Handler {
                 let task = self
                     .send(asked)
                     .await?
-                    .ended(options.return_immediately)
+                    .wait_for_task(options.return_immediately)
                     .await?;
-                json!({"task": shown(task, options.history_length)})
+                json!({"task": limit_history(task, options.history_length)})
             }
             "SendStreamingMessage" => {
                 let followed = self.send(read(params)?).await?;
@@ -135,12 +136,12 @@ impl Handler {
             }
             "GetTask" => {
                 let asked: OfTask = read(params)?;
-                let (tasks, at) = self.found(&asked.id).await?;
+                let (tasks, at) = self.find_task(&asked.id).await?;
                 let task = tasks
                     .find(at)
                     .map(|kept| kept.task.clone())
                     .unwrap_or_default();
-                json!(shown(task, asked.history_length))
+                json!(limit_history(task, asked.history_length))
             }
             "ListTasks" => {
                 let state = params["status"].clone();
@@ -158,7 +159,7 @@ impl Handler {
             }
             "SubscribeToTask" => {
                 let asked: OfTask = read(params)?;
-                let (tasks, at) = self.found(&asked.id).await?;
+                let (tasks, at) = self.find_task(&asked.id).await?;
                 if tasks
                     .find(at)
                     .is_some_and(|kept| kept.task.status.state.is_over())
@@ -238,7 +239,7 @@ impl Handler {
         Ok(tasks)
     }
 
-    async fn found(&self, id: &str) -> Result<(Arc<Tasks>, usize), RpcRefusal> {
+    async fn find_task(&self, id: &str) -> Result<(Arc<Tasks>, usize), RpcRefusal> {
         let tasks = self
             .tasks(context_of(id).ok_or_else(|| RpcRefusal::no_task(id))?)
             .await?;
@@ -292,7 +293,7 @@ impl Handler {
         }
         let context = context(&message.task_id, &message.context_id)?.unwrap_or_else(|| {
             // The same message again begins the same conversation.
-            let digest = Digest::of(json!(message).to_string().as_bytes()).to_string();
+            let digest = Digest::compute(json!(message).to_string().as_bytes()).to_string();
             format!("a2a-{}", digest.get(..32).unwrap_or_default())
         });
         let lock = self.0.hasher.hash_one(&context) as usize % LOCKS;
@@ -301,7 +302,7 @@ impl Handler {
             None => None,
         };
         let tasks = self.tasks(&context).await?;
-        let mut at = tasks.seen(&message.message_id);
+        let mut at = tasks.find_by_message(&message.message_id);
         let is_begun = at.is_some();
         if !is_begun {
             let wish = match &*message.task_id {
@@ -345,7 +346,7 @@ impl Handler {
             is_begun,
         };
         if let Some((target, config)) = push {
-            let task_id = followed.ended(true).await?.id;
+            let task_id = followed.wait_for_task(true).await?.id;
             self.push_to(
                 PushConfig { task_id, ..config },
                 target,
@@ -358,7 +359,7 @@ impl Handler {
     }
 
     async fn cancel(&self, id: &str) -> Result<Task, RpcRefusal> {
-        let (tasks, at) = self.found(id).await?;
+        let (tasks, at) = self.find_task(id).await?;
         let kept = tasks.find(at).ok_or_else(|| RpcRefusal::no_task(id))?;
         if kept.task.status.state == TaskState::Canceled {
             return Ok(kept.task.clone());
@@ -386,7 +387,7 @@ impl Handler {
                 .desk
                 .events(followed.tasks.context(), followed.tasks.at(), Until::End)
                 .await?;
-            let task = followed.ended(false).await?;
+            let task = followed.wait_for_task(false).await?;
             tries -= 1;
             match stopped {
                 _ if task.status.state.is_over() => return Ok(task),
@@ -442,7 +443,7 @@ impl Handler {
             } else {
                 Vec::new()
             };
-            shown(
+            limit_history(
                 Task {
                     artifacts,
                     ..Task::clone(task)
@@ -463,9 +464,11 @@ impl Handler {
             .map(move |updates| match updates {
                 Ok(updates) => updates
                     .iter()
-                    .map(|update| framed(&json!({"jsonrpc": "2.0", "id": id, "result": update})))
+                    .map(|update| {
+                        format_frame(&json!({"jsonrpc": "2.0", "id": id, "result": update}))
+                    })
                     .collect(),
-                Err(failure) => framed(&RpcRefusal::told(&failure, &id)),
+                Err(failure) => format_frame(&RpcRefusal::to_response(&failure, &id)),
             });
         Reply::Stream(Box::pin(alive(frames)))
     }
@@ -474,7 +477,7 @@ impl Handler {
     async fn push(&self, method: &str, params: Value) -> Result<Value, RpcRefusal> {
         let pushes = self.pushes()?;
         let config = PushConfig::read(params)?;
-        let (tasks, at) = self.found(&config.task_id).await?;
+        let (tasks, at) = self.find_task(&config.task_id).await?;
         match method {
             "CreateTaskPushNotificationConfig" => {
                 let target = pushes.target(&config)?;
@@ -482,7 +485,7 @@ impl Handler {
             }
             "GetTaskPushNotificationConfig" => {
                 let found = pushes
-                    .of(&config.task_id)
+                    .configs(&config.task_id)
                     .into_iter()
                     .find(|it| it["id"] == config.id);
                 found.ok_or_else(|| {
@@ -490,7 +493,7 @@ impl Handler {
                 })
             }
             "ListTaskPushNotificationConfigs" => {
-                Ok(json!({"configs": pushes.of(&config.task_id), "nextPageToken": ""}))
+                Ok(json!({"configs": pushes.configs(&config.task_id), "nextPageToken": ""}))
             }
             _ => {
                 pushes.remove(&config);
@@ -580,7 +583,7 @@ fn context(task: &str, context: &str) -> Result<Option<String>, RpcRefusal> {
 }
 
 /// A task with so much of its history: the newest of it.
-fn shown(mut task: Task, history: Option<u32>) -> Task {
+fn limit_history(mut task: Task, history: Option<u32>) -> Task {
     let many = task
         .history
         .len()
@@ -589,7 +592,7 @@ fn shown(mut task: Task, history: Option<u32>) -> Task {
     task
 }
 
-fn framed(data: &Value) -> String {
+fn format_frame(data: &Value) -> String {
     format!("data: {data}\n\n")
 }
 

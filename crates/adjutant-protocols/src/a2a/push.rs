@@ -170,7 +170,7 @@ impl Pushes {
             ..config
         };
         let (shown, task, host) = (
-            config.shown(),
+            config.to_public_json(),
             config.task_id.clone(),
             to.url.host_str().map(str::to_owned),
         );
@@ -188,11 +188,11 @@ impl Pushes {
     }
 
     /// The addresses of a task, in public form.
-    pub(super) fn of(&self, task: &str) -> Vec<Value> {
+    pub(super) fn configs(&self, task: &str) -> Vec<Value> {
         self.all()
             .iter()
             .filter(|it| it.config.task_id == task)
-            .map(|it| it.config.shown())
+            .map(|it| it.config.to_public_json())
             .collect()
     }
 

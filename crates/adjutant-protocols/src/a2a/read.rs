@@ -58,7 +58,7 @@ pub(super) fn answers(
     let named = |part: &Part| {
         let name = part.data.as_ref()?.get("pause")?.as_str()?;
         Some(
-            answer::named(pauses, name)
+            answer::find_pause(pauses, name)
                 .map_err(RpcRefusal::from)
                 .and_then(|pause| {
                     let payload = part
@@ -66,7 +66,7 @@ pub(super) fn answers(
                         .as_ref()
                         .and_then(|data| data.get("answer"))
                         .unwrap_or(&Value::Null);
-                    given(pause, payload)
+                    parse_answer(pause, payload)
                 }),
         )
     };
@@ -122,7 +122,7 @@ pub(super) fn answers(
         message.parts.iter().find_map(|part| part.data.as_ref()),
         said,
     ) {
-        (Some(data), _) => Ok(vec![given(pause, data)?]),
+        (Some(data), _) => Ok(vec![parse_answer(pause, data)?]),
         (None, "") => Err(RpcRefusal::params(
             "the message holds no answer: a text or a data part",
         )),
@@ -130,7 +130,7 @@ pub(super) fn answers(
     }
 }
 
-fn given(pause: &Pause, payload: &Value) -> Result<Answered, RpcRefusal> {
+fn parse_answer(pause: &Pause, payload: &Value) -> Result<Answered, RpcRefusal> {
     match payload {
         // A question could accept `null` as its only answer, which does not occur in practice.
         Value::Null => Ok(answer::declined(pause, "the caller declined")),
@@ -146,12 +146,12 @@ fn text(pause: &Pause, said: &str) -> Result<Answered, RpcRefusal> {
             Ok(pause.deny("the caller said no"))
         }
         // Anything except a plain yes is a denial.
-        AskKind::Approval => Ok(pause.answered(Answer::deny(said))),
+        AskKind::Approval => Ok(pause.with_answer(Answer::deny(said))),
         _ => match answer::given(pause, &Value::from(said)) {
             Ok(answered) => Ok(answered),
             // A number, or an object, written as text.
             Err(error) => match serde_json::from_str(said) {
-                Ok(value) => given(pause, &value),
+                Ok(value) => parse_answer(pause, &value),
                 Err(_) => Err(error.into()),
             },
         },

@@ -49,7 +49,7 @@ impl RpcRefusal {
     }
 
     /// The answer to the request of this id.
-    pub(super) fn told(&self, id: &Value) -> Value {
+    pub(super) fn to_response(&self, id: &Value) -> Value {
         let mut error = json!({"code": self.code as i32, "message": self.message});
         if let Some(reason) = self.code.reason() {
             let info = "type.googleapis.com/google.rpc.ErrorInfo";

@@ -78,7 +78,7 @@ impl Tasks {
     }
 
     /// The task that a message was for.
-    pub(super) fn seen(&self, message: &str) -> Option<usize> {
+    pub(super) fn find_by_message(&self, message: &str) -> Option<usize> {
         self.seen.get(message).copied()
     }
 
@@ -96,7 +96,7 @@ impl Tasks {
         match &event.kind {
             EventKind::RunStarted => (self.begun, self.named) = (Some(event.run), None),
             EventKind::EntryAdded { content } | EventKind::MessageQueued { content, .. } => {
-                self.said(event, content, &mut out);
+                self.apply_entry(event, content, &mut out);
             }
             EventKind::TurnStarted if self.begun.take().is_some() => {
                 self.change(TaskState::Working, None, event.at_ms, &mut out);
@@ -107,10 +107,10 @@ impl Tasks {
                 self.answer(text.clone(), append, &mut out);
             }
             EventKind::ReplyRetracted { .. } => self.answer(String::new(), false, &mut out),
-            EventKind::ReplyFinished { reply, .. } => self.replied(event, reply, &mut out),
+            EventKind::ReplyFinished { reply, .. } => self.apply_reply(event, reply, &mut out),
             EventKind::RunResumed => self.change(TaskState::Working, None, event.at_ms, &mut out),
             EventKind::RunPaused { result } | EventKind::RunFinished { result } => {
-                self.ended(event, result, &mut out)
+                self.apply_end(event, result, &mut out)
             }
             _ => {}
         }
@@ -118,7 +118,7 @@ impl Tasks {
     }
 
     /// A message of the user: the first one in a run is its prompt.
-    fn said(&mut self, event: &Event, entry: &Entry, out: &mut Vec<Update>) {
+    fn apply_entry(&mut self, event: &Event, entry: &Entry, out: &mut Vec<Update>) {
         let is_queued = matches!(event.kind, EventKind::MessageQueued { .. });
         match entry {
             Entry::Custom(Custom { kind, value }) if &**kind == MARK => {
@@ -194,7 +194,7 @@ impl Tasks {
         task.history.push(message);
     }
 
-    fn replied(&mut self, event: &Event, reply: &Arc<Reply>, out: &mut Vec<Update>) {
+    fn apply_reply(&mut self, event: &Event, reply: &Arc<Reply>, out: &mut Vec<Update>) {
         let text = reply.text();
         if text != self.text() {
             self.answer(text.clone(), false, out);
@@ -205,11 +205,11 @@ impl Tasks {
         }
     }
 
-    fn ended(&mut self, event: &Event, result: &Arc<RunResult>, out: &mut Vec<Update>) {
+    fn apply_end(&mut self, event: &Event, result: &Arc<RunResult>, out: &mut Vec<Update>) {
         let (state, message) = match &result.outcome {
             Outcome::Paused { pauses } => (
                 waiting(pauses),
-                Some(pauses.iter().flat_map(|it| asked(it)).collect()),
+                Some(pauses.iter().flat_map(|it| encode_pause(it)).collect()),
             ),
             // The agent that took over continues it.
             Outcome::Finished {
@@ -226,7 +226,7 @@ impl Tasks {
                 TaskState::Failed,
                 say(&format!("the limit of {limit} was reached")),
             ),
-            Outcome::Failed { failure } => (failed(failure), say(&failure.to_string())),
+            Outcome::Failed { failure } => (failure_state(failure), say(&failure.to_string())),
         };
         // A middleware may have replaced the outcome.
         let text = result.text();
@@ -363,7 +363,7 @@ fn waiting(pauses: &[Arc<Pause>]) -> TaskState {
 }
 
 /// A pause in the form for clients: the question as text, and everything that an answer needs as JSON.
-fn asked(pause: &Pause) -> [Part; 2] {
+fn encode_pause(pause: &Pause) -> [Part; 2] {
     let mut data = json!({"pause": answer::name(pause), "kind": answer::kind(pause), "schema": answer::schema(pause)});
     if let Some(call) = &pause.call {
         let args = serde_json::from_str(&call.args).unwrap_or_else(|_| Value::from(&*call.args));
@@ -376,7 +376,7 @@ fn asked(pause: &Pause) -> [Part; 2] {
 }
 
 /// A denial by a policy is `rejected`, another failure `failed`.
-fn failed(failure: &Failure) -> TaskState {
+fn failure_state(failure: &Failure) -> TaskState {
     match failure {
         Failure::Refused { .. } | Failure::Denied { .. } | Failure::Guardrail { .. } => {
             TaskState::Rejected

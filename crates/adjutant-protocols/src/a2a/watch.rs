@@ -29,7 +29,7 @@ pub(super) struct WatchedTask {
 
 impl WatchedTask {
     /// The task, once it has started or continued.
-    fn begun(&self) -> Option<&Task> {
+    fn current_task(&self) -> Option<&Task> {
         self.tasks
             .find(self.at?)
             .map(|kept| &kept.task)
@@ -47,7 +47,7 @@ impl WatchedTask {
             async move {
                 let (mut followed, is_shown) = state?;
                 loop {
-                    if let (false, Some(task)) = (is_shown, followed.begun()) {
+                    if let (false, Some(task)) = (is_shown, followed.current_task()) {
                         let is_over = task.status.state.is_over();
                         let first = vec![Update::Task(task.clone())];
                         return Some((Ok(first), (!is_over).then_some((followed, true))));
@@ -59,7 +59,7 @@ impl WatchedTask {
                         Some(Ok(_)) => {}
                         Some(Err(error)) => return Some((Err(error), None)),
                         None if followed
-                            .begun()
+                            .current_task()
                             .is_some_and(|task| goes_on(task.status.state)) =>
                         {
                             tokio::time::sleep(LOOK_EVERY).await;
@@ -78,7 +78,10 @@ impl WatchedTask {
 
     /// The changes by the next event; `None` when the run has ended or waits.
     async fn next(&mut self) -> Option<Result<Vec<Update>, RpcRefusal>> {
-        if self.begun().is_some_and(|task| task.status.state.is_over()) {
+        if self
+            .current_task()
+            .is_some_and(|task| task.status.state.is_over())
+        {
             return None;
         }
         let event = match self.events.next().await? {
@@ -90,7 +93,7 @@ impl WatchedTask {
             self.at = self
                 .message
                 .as_ref()
-                .and_then(|message| self.tasks.seen(message));
+                .and_then(|message| self.tasks.find_by_message(message));
         }
         let stands = self
             .at
@@ -101,14 +104,14 @@ impl WatchedTask {
     }
 
     /// The task when its run has ended or waits, or as soon as it has started.
-    pub(super) async fn ended(&mut self, at_once: bool) -> Result<Task, RpcRefusal> {
-        while !(at_once && self.begun().is_some()) {
+    pub(super) async fn wait_for_task(&mut self, at_once: bool) -> Result<Task, RpcRefusal> {
+        while !(at_once && self.current_task().is_some()) {
             match self.next().await {
                 Some(updates) => updates?,
                 None => break,
             };
         }
         let lost = || RpcRefusal::new(Code::Internal, "the run ended without a trace");
-        self.begun().cloned().ok_or_else(lost)
+        self.current_task().cloned().ok_or_else(lost)
     }
 }

@@ -261,13 +261,13 @@ pub(super) struct OfTask {
 
 impl PushConfig {
     pub(super) fn read(params: Value) -> Result<Self, RpcRefusal> {
-        pushed(params)
+        deserialize_push_config(params)
             .map(Option::unwrap_or_default)
             .map_err(|error| RpcRefusal::params(format!("params: {error}")))
     }
 
     /// All but its secrets.
-    pub(super) fn shown(&self) -> Value {
+    pub(super) fn to_public_json(&self) -> Value {
         let mut shown = json!({"id": self.id, "taskId": self.task_id, "url": self.url});
         if let Some(authentication) = &self.authentication {
             shown["authentication"] = json!({"scheme": authentication.scheme});
@@ -364,12 +364,14 @@ impl Part {
 }
 
 /// `null` is JSON like any.
-fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+fn deserialize_some<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }
 
 /// Its error contains no part of the input.
-fn pushed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PushConfig>, D::Error> {
+fn deserialize_push_config<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<PushConfig>, D::Error> {
     let told = "a push notification config has texts as `url` and `token`, and an `authentication` of `scheme` and `credentials`";
     serde_json::from_value(Value::deserialize(from)?).map_err(|_| D::Error::custom(told))
 }

@@ -27,7 +27,7 @@ pub(super) enum AskWay {
 }
 
 impl AskWay {
-    pub(super) fn of(pause: &Pause) -> Self {
+    pub(super) fn from_pause(pause: &Pause) -> Self {
         match pause.ask.kind {
             AskKind::Approval | AskKind::Authorisation => Self::Permission,
             AskKind::Question => match pause.ask.schema["enum"].as_array() {
@@ -102,7 +102,7 @@ impl Asker {
     ///
     /// Cancel: nothing is answered.
     pub(super) async fn ask(&self, pause: &Pause) -> Option<Answer> {
-        match AskWay::of(pause) {
+        match AskWay::from_pause(pause) {
             AskWay::Text if self.has_forms => self.form(pause).await,
             AskWay::Text => None,
             AskWay::Permission => self.permission(pause, &[]).await,
@@ -143,7 +143,7 @@ impl Asker {
             "No answer"
         };
         options.push(option("reject", no, "reject_once"));
-        let call = encode::of_pause(pause, &self.thread, &self.root);
+        let call = encode::encode_pause(pause, &self.thread, &self.root);
         let params = json!({"sessionId": self.session, "toolCall": call, "options": options});
         let answered = self.link.call("session/request_permission", params).await;
         let why = match &answered {

@@ -14,7 +14,7 @@ const MAX_TITLE: usize = 200;
 const ABOUT: [&str; 7] = ["command", "argv", "path", "from", "pattern", "url", "query"];
 
 /// The description of a call with these arguments, with paths relative to this folder.
-pub(super) fn described(id: &str, name: &str, args: &str, root: &Path) -> Map<String, Value> {
+pub(super) fn describe_call(id: &str, name: &str, args: &str, root: &Path) -> Map<String, Value> {
     let input = input(args);
     let mut told = Map::new();
     told.insert("toolCallId".into(), id.into());

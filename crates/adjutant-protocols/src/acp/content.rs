@@ -110,7 +110,9 @@ pub(super) fn text_block(text: &str) -> Value {
 }
 
 /// Contents as those of a call.
-pub(super) fn of_call<'a>(contents: impl IntoIterator<Item = &'a Content>) -> Vec<Value> {
+pub(super) fn encode_call_content<'a>(
+    contents: impl IntoIterator<Item = &'a Content>,
+) -> Vec<Value> {
     contents
         .into_iter()
         .map(|content| json!({"type": "content", "content": block(content)}))

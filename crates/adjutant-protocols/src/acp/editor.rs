@@ -28,7 +28,7 @@ pub(super) struct EditorSkills {
 }
 
 impl EditorSkills {
-    pub(super) fn of(capabilities: &Value) -> Self {
+    pub(super) fn from_capabilities(capabilities: &Value) -> Self {
         let is_there = |what: &str| capabilities["fs"][what] == true;
         Self {
             has_forms: capabilities["elicitation"]["form"].is_object(),

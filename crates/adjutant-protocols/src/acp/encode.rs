@@ -199,7 +199,7 @@ impl Encoder {
             EventKind::ToolProgress { call, progress } => {
                 out.push(update(
                     &id(call),
-                    json!({"content": content::of_call(&progress.content)}),
+                    json!({"content": content::encode_call_content(&progress.content)}),
                 ));
             }
             EventKind::ToolFinished {
@@ -207,7 +207,7 @@ impl Encoder {
             } => {
                 let id = id(call);
                 let args = self.shown.remove(&id).unwrap_or_default();
-                out.push(update(&id, finished(name.as_str(), &args, result)));
+                out.push(update(&id, encode_result(name.as_str(), &args, result)));
             }
             EventKind::Paused { pause } => self.pause(pause, out),
             _ => {}
@@ -217,7 +217,7 @@ impl Encoder {
     /// Displays a call with its arguments: as a new one, or as an update.
     fn show(&mut self, id: &str, name: &str, args: &Arc<str>, more: Value, out: &mut Vec<Value>) {
         let is_known = self.shown.insert(id.to_owned(), Arc::clone(args)).is_some();
-        let mut told = Value::Object(call::described(id, name, args, &self.root));
+        let mut told = Value::Object(call::describe_call(id, name, args, &self.root));
         told["sessionUpdate"] = if is_known {
             "tool_call_update"
         } else {
@@ -249,7 +249,7 @@ impl Encoder {
                 );
             }
         }
-        if matches!(AskWay::of(pause), AskWay::Text) {
+        if matches!(AskWay::from_pause(pause), AskWay::Text) {
             out.push(chunk(
                 "agent_message_chunk",
                 &format!("p{}", pause.id),
@@ -260,11 +260,16 @@ impl Encoder {
 }
 
 /// The subject of a permission request, as a call.
-pub(super) fn of_pause(pause: &Pause, thread: &ThreadId, root: &Path) -> Value {
+pub(super) fn encode_pause(pause: &Pause, thread: &ThreadId, root: &Path) -> Value {
     let mut told = match &pause.call {
         Some(call) => {
             let id = answer::call(&pause.thread, thread, call.id);
-            Value::Object(call::described(&id, call.name.as_str(), &call.args, root))
+            Value::Object(call::describe_call(
+                &id,
+                call.name.as_str(),
+                &call.args,
+                root,
+            ))
         }
         None => json!({"toolCallId": pause.id, "title": pause.ask.prompt}),
     };
@@ -292,11 +297,11 @@ fn merge(told: &mut Value, more: Value) {
 }
 
 /// Some editors display an update on its own, so it contains the title too.
-fn finished(name: &str, args: &str, result: &CallResult) -> Value {
+fn encode_result(name: &str, args: &str, result: &CallResult) -> Value {
     let is_ok = result.status == Status::Ok;
     let mut told = json!({"title": call::title(name, args), "status": if is_ok { "completed" } else { "failed" }});
     if !(is_ok && call::shows_change(name)) {
-        told["content"] = content::of_call(&result.content).into();
+        told["content"] = content::encode_call_content(&result.content).into();
     }
     if !result.details.is_null() {
         told["rawOutput"] = result.details.clone();

@@ -171,7 +171,7 @@ impl Link {
 
     /// The number of a request whose answer is sent here.
     fn wait(&self, sender: oneshot::Sender<Result<Value, RpcFault>>) -> u64 {
-        let mut asked = self.asked();
+        let mut asked = self.lock_requests();
         asked.last += 1;
         // Requests of stopped runs are removed.
         asked.waiting.retain(|_, waits| !waits.is_closed());
@@ -181,10 +181,10 @@ impl Link {
     }
 
     /// Processes an answer; an answer without a request is ignored.
-    pub(super) fn answered(&self, answer: &Value) {
+    pub(super) fn handle_response(&self, answer: &Value) {
         let sender = answer["id"]
             .as_u64()
-            .and_then(|id| self.asked().waiting.remove(&id));
+            .and_then(|id| self.lock_requests().waiting.remove(&id));
         let fault = || {
             let (code, message) = (
                 &answer["error"]["code"],
@@ -203,7 +203,7 @@ impl Link {
         }
     }
 
-    fn asked(&self) -> MutexGuard<'_, Asked> {
+    fn lock_requests(&self) -> MutexGuard<'_, Asked> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -224,7 +224,7 @@ impl OpenSession {
     }
 
     /// Puts the modes, if there are some, into an answer.
-    pub(super) fn told(&self, mut answer: Value) -> Value {
+    pub(super) fn add_modes(&self, mut answer: Value) -> Value {
         if !self.modes.is_empty() {
             answer["modes"] = json!({"currentModeId": (self.mode)(), "availableModes": self.modes});
         }

@@ -161,7 +161,7 @@ impl Seat {
     }
 
     /// Waits until a closed session has no other users than this caller and the list, with a timeout.
-    pub(super) async fn left(self: &Arc<Self>) {
+    pub(super) async fn wait_unused(self: &Arc<Self>) {
         let left = async {
             while Arc::strong_count(self) > 2 {
                 sleep(BETWEEN).await;
@@ -278,7 +278,7 @@ impl PromptTurn {
                     .map(|_| "cancelled")
                     .map_err(|error| RpcFault::internal(&error));
             };
-            lock(&self.seat.given).push(pause.answered(answer));
+            lock(&self.seat.given).push(pause.with_answer(answer));
         }
         let given = std::mem::take(&mut *lock(&self.seat.given));
         self.seat
@@ -380,7 +380,7 @@ impl PromptTurn {
 }
 
 fn is_text(pause: &Arc<Pause>) -> bool {
-    matches!(AskWay::of(pause), AskWay::Text)
+    matches!(AskWay::from_pause(pause), AskWay::Text)
 }
 
 /// The answer that the words of a prompt are: a text, or else the JSON that it reads as.

@@ -186,7 +186,7 @@ impl Server<'_> {
             (None, Some(_))
                 if message.get("result").is_some() || message.get("error").is_some() =>
             {
-                self.link.answered(&message);
+                self.link.handle_response(&message);
                 None
             }
             _ => {
@@ -249,7 +249,7 @@ impl Server<'_> {
                 seat.close();
                 // Its log is then free for the next owner.
                 Ok(async move {
-                    seat.left().await;
+                    seat.wait_unused().await;
                     self.sessions().remove(&seat.id);
                     Ok(json!({}))
                 }
@@ -266,7 +266,7 @@ impl Server<'_> {
         if !params["protocolVersion"].is_u64() {
             return Err(RpcFault::params("`protocolVersion` is a number"));
         }
-        let skills = EditorSkills::of(&params["clientCapabilities"]);
+        let skills = EditorSkills::from_capabilities(&params["clientCapabilities"]);
         *self.met.lock().unwrap_or_else(PoisonError::into_inner) = Some(skills);
         Ok(json!({
             "protocolVersion": 1,
@@ -282,8 +282,8 @@ impl Server<'_> {
     }
 
     async fn begin(&self, params: Value, skills: EditorSkills) -> Result<Value, RpcFault> {
-        let seat = self.seated(&params, skills, None).await?;
-        Ok(seat.open.told(json!({"sessionId": seat.id})))
+        let seat = self.open_session(&params, skills, None).await?;
+        Ok(seat.open.add_modes(json!({"sessionId": seat.id})))
     }
 
     async fn load(
@@ -302,16 +302,19 @@ impl Server<'_> {
         let known = self.sessions().get(id).cloned();
         let seat = match known {
             Some(seat) => seat,
-            None => self.seated(&params, skills, Some(LogId::from(id))).await?,
+            None => {
+                self.open_session(&params, skills, Some(LogId::from(id)))
+                    .await?
+            }
         };
         if let Err(fault) = seat.begin()?.load(is_told).await {
             self.sessions().remove(id);
             return Err(fault);
         }
-        Ok(seat.open.told(json!({})))
+        Ok(seat.open.add_modes(json!({})))
     }
 
-    async fn seated(
+    async fn open_session(
         &self,
         params: &Value,
         skills: EditorSkills,

@@ -72,7 +72,7 @@ impl Encoder {
         }
         if self.root.is_none() {
             self.root = Some(event.who.thread.clone());
-            out.push(self.started());
+            out.push(self.start_event());
         }
         let tag = self.agent(&event.who, &mut out);
         let from = out.len();
@@ -94,12 +94,12 @@ impl Encoder {
             return Vec::new();
         }
         self.is_over = true;
-        let started = self.root.is_none().then(|| self.started());
+        let started = self.root.is_none().then(|| self.start_event());
         let error = json!({"type": "RUN_ERROR", "message": message, "code": "broken_off"});
         started.into_iter().chain([error]).collect()
     }
 
-    fn started(&self) -> Value {
+    fn start_event(&self) -> Value {
         json!({
             "type": "RUN_STARTED", "threadId": self.thread, "runId": self.run, "protocolVersion": "1.0",
         })

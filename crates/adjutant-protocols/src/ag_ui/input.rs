@@ -82,7 +82,7 @@ impl RunAgentInput {
     ) -> Result<PageWish, Error> {
         let mut answers: Vec<Answered> = Vec::new();
         for entry in &self.resume {
-            let pause = answer::named(pauses, &entry.interrupt_id)?;
+            let pause = answer::find_pause(pauses, &entry.interrupt_id)?;
             answers.push(match &*entry.status {
                 "resolved" => answer::given(pause, &entry.payload)?,
                 "cancelled" => answer::declined(pause, "the user cancelled it"),

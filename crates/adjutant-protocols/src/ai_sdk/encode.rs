@@ -87,7 +87,7 @@ impl Encoder {
             return Vec::new();
         }
         self.is_over = true;
-        failed(message).into()
+        error_frames(message).into()
     }
 
     fn is_root(&self, thread: &ThreadId) -> bool {
@@ -187,7 +187,7 @@ impl Encoder {
                 }));
             }
             EventKind::ToolFinished { call, result, .. } => {
-                self.finished(event, *call, result, out)
+                self.finish_call(event, *call, result, out)
             }
             EventKind::RunFinished { result } | EventKind::RunPaused { result } => {
                 self.end(result, out)
@@ -210,7 +210,7 @@ impl Encoder {
                     .shown
                     .contains_key(&self.call(&event.who.thread, *call)) =>
             {
-                self.finished(event, *call, result, out);
+                self.finish_call(event, *call, result, out);
             }
             _ => {}
         }
@@ -317,7 +317,7 @@ impl Encoder {
         out.push(json!({"type": "data-pause", "id": name, "data": data}));
     }
 
-    fn finished(
+    fn finish_call(
         &mut self,
         event: &Event,
         call: adjutant_llm::CallId,
@@ -354,7 +354,7 @@ impl Encoder {
                 out.push(json!({"type": "abort", "reason": format!("stopped by {by}")}));
                 return;
             }
-            Outcome::Failed { failure } => return out.extend(failed(&failure.to_string())),
+            Outcome::Failed { failure } => return out.extend(error_frames(&failure.to_string())),
             Outcome::Paused { .. } => "tool-calls",
             Outcome::Limit { .. } => "other",
             Outcome::Finished { reply, .. } => match reply.stop {
@@ -389,7 +389,7 @@ fn never_ran(call: &str) -> Value {
     json!({"type": "tool-output-error", "toolCallId": call, "errorText": why})
 }
 
-fn failed(message: &str) -> [Value; 2] {
+fn error_frames(message: &str) -> [Value; 2] {
     [
         json!({"type": "error", "errorText": message}),
         json!({"type": "finish", "finishReason": "error"}),

@@ -93,7 +93,7 @@ impl ChatRequest {
         }
         let mut answers = Vec::new();
         for given in &self.answers {
-            let pause = answer::named(pauses, &given.id)?;
+            let pause = answer::find_pause(pauses, &given.id)?;
             answers.push(match &given.payload {
                 Value::Null => answer::declined(pause, "the user said no"),
                 payload => answer::given(pause, payload)?,
@@ -143,7 +143,7 @@ impl ChatRequest {
 fn verdict(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Error> {
     let approval = &part["approval"];
     let name = approval["id"].as_str().unwrap_or_default();
-    match answer::named(pauses, name) {
+    match answer::find_pause(pauses, name) {
         Ok(pause) if pause.ask.kind == AskKind::Approval => {
             answer::given(pause, approval).map(Some)
         }
@@ -164,7 +164,7 @@ fn output(pauses: &[Arc<Pause>], part: &Value) -> Result<Option<Answered>, Error
     };
     let result = || Arc::new(CallResult::new(Status::Failed, why));
     Ok(Some(match pause.ask.kind {
-        AskKind::External => pause.answered(Answer::Return { result: result() }),
+        AskKind::External => pause.with_answer(Answer::Return { result: result() }),
         _ => answer::declined(pause, why),
     }))
 }

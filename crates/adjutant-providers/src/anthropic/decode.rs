@@ -103,15 +103,15 @@ impl Decoder {
         }
     }
 
-    fn begun(&mut self, message: Option<Begun<'_>>, out: &mut VecDeque<Chunk>) {
+    fn start_message(&mut self, message: Option<Begun<'_>>, out: &mut VecDeque<Chunk>) {
         let Some(message) = message else { return };
         self.wire_id = message.id.map(|Text(id)| id.into());
         self.report_dropped(message.input_transformations, out);
-        self.used(message.usage, out);
+        self.read_usage(message.usage, out);
     }
 
     /// Reads a usage, and emits it if it contains anything new.
-    fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
+    fn read_usage(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
         let Some(raw) = raw else { return };
         let Some(fields) = members(raw) else { return };
         self.counts.add(&fields);
@@ -129,7 +129,7 @@ impl Decoder {
     }
 
     /// Stores fields next to the reply with the usage: a reply has no other place for them.
-    fn noted(&mut self, name: &str, raw: Option<&RawValue>) {
+    fn note_field(&mut self, name: &str, raw: Option<&RawValue>) {
         let value = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         if let Some(value) = value {
             self.noted |= self.raw_usage.set(name.to_owned(), value);
@@ -170,7 +170,7 @@ impl Decoder {
         }
     }
 
-    fn opened(
+    fn open_block(
         &mut self,
         index: Option<u64>,
         raw: &RawValue,
@@ -220,7 +220,7 @@ impl Decoder {
                     .filter(|it| it.len() > 2)
                     .map(str::to_owned);
                 let wire_id = said.id.map(|Text(it)| it.into());
-                let extra = called_by(said.caller);
+                let extra = read_caller(said.caller);
                 (
                     SoFar::Call {
                         wire_id,
@@ -440,15 +440,15 @@ impl Decode for Decoder {
         let message: WholeMessage<'_> = serde_json::from_str(json).map_err(|_| unreadable(json))?;
         self.wire_id = message.id.map(|Text(id)| id.into());
         for (index, block) in (0..).zip(message.content) {
-            self.opened(Some(index), block, out)?;
+            self.open_block(Some(index), block, out)?;
             self.closed(Some(index), out);
         }
         self.stop = message.stop_reason.map(|Text(reason)| reason.into());
-        self.noted("stop_details", message.stop_details);
-        self.noted("container", message.container);
-        self.noted("context_management", message.context_management);
+        self.note_field("stop_details", message.stop_details);
+        self.note_field("container", message.container);
+        self.note_field("context_management", message.context_management);
         self.report_dropped(message.input_transformations, out);
-        self.used(message.usage, out);
+        self.read_usage(message.usage, out);
         Ok(())
     }
 
@@ -492,22 +492,22 @@ impl Decoder {
             }
             "content_block_start" => {
                 if let Some(block) = event.content_block {
-                    self.opened(index, block, out)?;
+                    self.open_block(index, block, out)?;
                 }
             }
             "content_block_stop" => self.closed(index, out),
-            "message_start" => self.begun(event.message, out),
+            "message_start" => self.start_message(event.message, out),
             "message_delta" => {
                 if let Some(delta) = event.delta {
                     if let Some(Text(reason)) = delta.stop_reason.filter(|it| !it.0.is_empty()) {
                         self.stop = Some(reason.into());
                     }
-                    self.noted("stop_details", delta.stop_details);
-                    self.noted("container", delta.container);
+                    self.note_field("stop_details", delta.stop_details);
+                    self.note_field("container", delta.container);
                 }
-                self.noted("context_management", event.context_management);
+                self.note_field("context_management", event.context_management);
                 self.report_dropped(event.input_transformations, out);
-                self.used(event.usage, out);
+                self.read_usage(event.usage, out);
             }
             "message_stop" => {
                 // Without a stop reason, the arguments may be incomplete.
@@ -577,7 +577,7 @@ fn list(raw: Option<&RawValue>) -> Vec<Value> {
 }
 
 /// Returns the caller of a call, unless it is the model itself: it goes back with the call.
-fn called_by(raw: Option<&RawValue>) -> Extra {
+fn read_caller(raw: Option<&RawValue>) -> Extra {
     let caller = raw
         .and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok())
         .unwrap_or_default();

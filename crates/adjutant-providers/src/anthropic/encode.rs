@@ -23,7 +23,7 @@ use super::{
 use crate::{
     call_ids::{TheirIds, WireId, is_plain},
     host::{Remedy, Site},
-    pieces::{NO_AUDIO, Piece, changed, media_type},
+    pieces::{NO_AUDIO, Piece, media_type, warn_changed},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
     strict,
@@ -154,7 +154,7 @@ impl Encode for Encoder {
     }
 
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-        match projection::shown(entry, &self.info, warnings) {
+        match projection::project_entry(entry, &self.info, warnings) {
             ProjectedEntry::Nothing => {}
             ProjectedEntry::User(pieces) => message(tail, Role::User, &content(pieces, warnings)),
             ProjectedEntry::Turn(said) => turn(said, entry, tail, warnings),
@@ -234,7 +234,7 @@ fn turn(said: ProjectedReply<'_>, entry: &Entry, tail: &mut Tail, warnings: &mut
     let mut parts = if is_open(entry) {
         said.parts
     } else {
-        answered(said.parts)
+        drop_unanswered(said.parts)
     };
     let is_thinking =
         |it: &projection::ReplyPart<'_>| matches!(it, projection::ReplyPart::Thinking(_));
@@ -243,7 +243,7 @@ fn turn(said: ProjectedReply<'_>, entry: &Entry, tail: &mut Tail, warnings: &mut
         && !tail.takes_thinking_of(turn.reply())
     {
         parts.retain(|part| !is_thinking(part));
-        left_out(warnings);
+        warn_thinking_dropped(warnings);
     }
     let related = said.related;
     let mut id = |call| call_id(call, related, &mut tail.their_ids);
@@ -282,7 +282,7 @@ fn is_open(entry: &Entry) -> bool {
 }
 
 /// The parts without calls of the provider's own tools that never got a result; the API refuses them.
-fn answered(parts: Vec<projection::ReplyPart<'_>>) -> Vec<projection::ReplyPart<'_>> {
+fn drop_unanswered(parts: Vec<projection::ReplyPart<'_>>) -> Vec<projection::ReplyPart<'_>> {
     let id_of = |part: &projection::ReplyPart<'_>, name: &str| match part {
         projection::ReplyPart::Opaque(value) => {
             value.get(name).and_then(Value::as_str).map(str::to_owned)
@@ -342,7 +342,7 @@ fn part<'a>(
             let citations = extra.get("citations");
             Some(Part::Text { text, citations })
         }
-        projection::ReplyPart::Thinking(thinking) => replayed(thinking),
+        projection::ReplyPart::Thinking(thinking) => replay_thinking(thinking),
         projection::ReplyPart::Call { call, args, extra } => Some(Part::ToolUse {
             id: call_id(call),
             name: wire_name(call.name.as_str()),
@@ -354,7 +354,7 @@ fn part<'a>(
 }
 
 /// Warns once of thinking that is not sent.
-fn left_out(warnings: &mut Vec<Warning>) {
+fn warn_thinking_dropped(warnings: &mut Vec<Warning>) {
     let warning = Warning {
         kind: WarningKind::ThinkingDropped,
         message: "thinking of earlier replies is left out: the conversation before it has changed, or the API refused it".into(),
@@ -460,7 +460,7 @@ fn text(text: &str) -> Part<'_> {
 }
 
 /// Thinking goes back exactly as it came; without its signature it is never valid.
-fn replayed(thinking: &Thinking) -> Option<Part<'_>> {
+fn replay_thinking(thinking: &Thinking) -> Option<Part<'_>> {
     let signature = thinking.signature.as_deref().filter(|it| !it.is_empty())?;
     Some(if thinking.redacted {
         Part::RedactedThinking { data: signature }
@@ -512,7 +512,7 @@ fn document<'a>(document: &'a Document, warnings: &mut Vec<Warning>) -> Part<'a>
         },
         None => {
             const UNREADABLE: &str = "[document omitted: its text cannot be decoded]";
-            changed(warnings, UNREADABLE);
+            warn_changed(warnings, UNREADABLE);
             text(UNREADABLE)
         }
     }

@@ -82,7 +82,7 @@ pub(super) fn head(
         member(out, "top_p", &part);
     }
     if options.seed.is_some() {
-        dropped(
+        warn_dropped(
             warnings,
             "seed was dropped: the Messages API has no such option".to_owned(),
         );
@@ -184,7 +184,7 @@ fn budget(
             "thinking was dropped: {} takes {MIN_BUDGET} tokens for it at least, of the {limit} that its reply may have",
             info.id
         );
-        dropped(warnings, text);
+        warn_dropped(warnings, text);
         return ThinkingPlan {
             thinking: None,
             effort: None,
@@ -195,7 +195,7 @@ fn budget(
         let text = format!(
             "max_output_tokens was raised from {limit} to {room}: thinking takes up to {budget_tokens}"
         );
-        dropped(warnings, text);
+        warn_dropped(warnings, text);
     }
     ThinkingPlan {
         thinking: Some(Thinking::Enabled {
@@ -238,7 +238,7 @@ fn temperature(
 ) -> Option<f64> {
     let temperature = options.temperature?;
     if plan.thinks() {
-        dropped(
+        warn_dropped(
             warnings,
             format!(
                 "temperature was dropped: {} takes none while it thinks",
@@ -252,7 +252,7 @@ fn temperature(
             "temperature was lowered from {temperature} to {MAX_TEMPERATURE}: {} takes no more",
             info.id
         );
-        dropped(warnings, text);
+        warn_dropped(warnings, text);
     }
     Some(temperature.min(MAX_TEMPERATURE))
 }
@@ -266,7 +266,7 @@ fn top_p(
 ) -> Option<f64> {
     let part = options.top_p?;
     if plan.thinks() && part < MIN_TOP_P {
-        dropped(
+        warn_dropped(
             warnings,
             format!(
                 "top_p was dropped: {} takes none below {MIN_TOP_P} while it thinks",
@@ -283,7 +283,7 @@ fn top_p(
 fn stop<'a>(options: &Effective<'a>, warnings: &mut Vec<Warning>) -> Vec<&'a Arc<str>> {
     let (sent, blank): (Vec<_>, Vec<_>) = options.stop.iter().partition(|it| !it.trim().is_empty());
     for text in blank {
-        dropped(
+        warn_dropped(
             warnings,
             format!("stop sequence {text:?} was dropped: this wire takes none that is blank"),
         );
@@ -309,7 +309,7 @@ fn choice<'a>(
                 "tool_choice was dropped: {} cannot be made to call while it thinks",
                 info.id
             );
-            dropped(warnings, text);
+            warn_dropped(warnings, text);
             ("auto", None)
         }
         ToolChoice::Required => ("any", None),
@@ -350,7 +350,7 @@ fn config(
 /// Source: structured outputs guide, 2026-11: `output_config.format`, without a beta header.
 fn format(info: &ModelInfo, format: &Format, warnings: &mut Vec<Warning>) -> Option<Value> {
     if info.structured != Structured::Native {
-        dropped(
+        warn_dropped(
             warnings,
             format!(
                 "format was dropped: {} takes no schema for its text",
@@ -360,7 +360,7 @@ fn format(info: &ModelInfo, format: &Format, warnings: &mut Vec<Warning>) -> Opt
         return None;
     }
     let Some(schema) = strict::closed(&format.schema) else {
-        dropped(
+        warn_dropped(
             warnings,
             format!(
                 "format was dropped: {} cannot be held to the schema {}",
@@ -447,7 +447,7 @@ fn marks_of(request: &Request) -> usize {
         .count()
 }
 
-fn dropped(warnings: &mut Vec<Warning>, text: String) {
+fn warn_dropped(warnings: &mut Vec<Warning>, text: String) {
     warnings.push(Warning {
         kind: WarningKind::OptionDropped,
         message: text.into(),

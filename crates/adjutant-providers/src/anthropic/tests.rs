@@ -39,7 +39,7 @@ fn model() -> Anthropic {
 fn body(model: &Anthropic, request: &Request) -> (String, Vec<String>) {
     let Prepared { body, warnings, .. } = Driven::encode(&*model.inner, request);
     (
-        json_text(body.unmarked()),
+        json_text(body.to_unmarked()),
         warnings.iter().map(ToString::to_string).collect(),
     )
 }
@@ -67,7 +67,10 @@ fn tool(name: &str) -> ToolDecl {
 /// Checks the messages of a request that shows these entries.
 #[track_caller]
 fn check(entries: impl IntoIterator<Item = Entry>, expect: Value) {
-    let (text, _) = body(&model(), &Request::of(Transcript::from_iter(entries)));
+    let (text, _) = body(
+        &model(),
+        &Request::from_entries(Transcript::from_iter(entries)),
+    );
     let value: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(value["messages"], expect);
 }
@@ -491,7 +494,7 @@ proptest! {
             prop_assert!(marked.matches("cache_control").count() <= 4);
             prop_assert_eq!(marked.replace(MARK, ""), text.replace(MARK, ""));
         }
-        let mut fresh = Request::of(Transcript::from_iter(entries)).system("s");
+        let mut fresh = Request::from_entries(Transcript::from_iter(entries)).system("s");
         fresh.tools = Arc::clone(&request.tools);
         prop_assert_eq!(marked(&model, &fresh), marked(&model, &request));
     }

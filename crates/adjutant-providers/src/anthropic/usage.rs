@@ -27,7 +27,7 @@ impl Counts {
         if let Some(list) = said.get("iterations").and_then(Value::as_array) {
             self.iterations = list
                 .iter()
-                .map(of_one)
+                .map(sampling_usage)
                 .fold(Usage::default(), |sum, it| sum + it);
         }
     }
@@ -98,7 +98,7 @@ impl Counts {
 }
 
 /// Returns the usage of one sampling.
-fn of_one(said: &Value) -> Usage {
+fn sampling_usage(said: &Value) -> Usage {
     let mut counts = Counts::default();
     counts.set(|name| said.get(name));
     counts.top()

@@ -41,7 +41,7 @@ fn published_models_stand_behind_those_of_their_provider_when_both_are_read() {
         Catalogue::read(BY_HAND).expect("a list"),
         Catalogue::read(PUBLISHED).expect("a list"),
     );
-    let all: Vec<ModelInfo> = known().collect();
+    let all: Vec<ModelInfo> = builtin_models().collect();
     let named = |catalogue: &Catalogue| {
         catalogue
             .models()

@@ -164,7 +164,7 @@ impl Decoder {
             }
             self.finish = Some(reason.into());
         }
-        self.used(choice.usage, out)
+        self.read_usage(choice.usage, out)
     }
 
     fn delta<'a>(&mut self, delta: &mut Delta<'a>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
@@ -322,14 +322,14 @@ impl Decoder {
                 self.notes.take(&mut extra);
                 Block::Text(Text {
                     text: text.into(),
-                    extra: kept(extra),
+                    extra: members_to_extra(extra),
                 })
             }
             Kind::Thinking => {
                 extra.extend(field.map(|field| ("field".to_owned(), field.into())));
                 self.take_details(&mut extra);
                 Block::Thinking(Thinking {
-                    extra: kept(extra),
+                    extra: members_to_extra(extra),
                     ..Thinking::new(text)
                 })
             }
@@ -355,7 +355,7 @@ impl Decoder {
             let block = self.blocks.open(|_| BlockKind::Thinking, out)?;
             let thinking = Thinking {
                 redacted: true,
-                extra: kept(extra),
+                extra: members_to_extra(extra),
                 ..Thinking::new("")
             };
             self.blocks.close(block, Block::Thinking(thinking), out);
@@ -382,14 +382,18 @@ impl Decoder {
             return Err(self.refusal(&json!({"error": text}).to_string()));
         }
         if self.raw_usage.is_none() {
-            self.used(groq.usage, out)
+            self.read_usage(groq.usage, out)
         } else {
             Ok(())
         }
     }
 
     /// Reads a usage; a repeated one is ignored.
-    fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    fn read_usage(
+        &mut self,
+        raw: Option<&RawValue>,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         let Some(raw) = raw else { return Ok(()) };
         let text = raw.get();
         if text == "null" || self.raw_usage.as_ref().is_some_and(|known| known == raw) {
@@ -399,7 +403,7 @@ impl Decoder {
             return Ok(());
         };
         self.usage = usage::normal(&said);
-        let kept = counts::kept(raw);
+        let kept = counts::usage_to_extra(raw);
         self.raw_usage = Some(kept.clone());
         out.push_back(Chunk::Usage {
             usage: self.usage,
@@ -466,7 +470,7 @@ impl Decode for Decoder {
             self.notes
                 .source(completion.citations, completion.search_results);
         }
-        self.used(completion.usage, out)?;
+        self.read_usage(completion.usage, out)?;
         completion
             .x_groq
             .map_or(Ok(()), |raw| self.groq(raw, out))?;
@@ -516,7 +520,7 @@ impl Decode for Decoder {
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage.take().unwrap_or_default();
         reply.wire_id = self.wire_id.take();
-        match overflow::ignored(&self.info, &reply).filter(|_| self.silent_overflow) {
+        match overflow::silent_overflow(&self.info, &reply).filter(|_| self.silent_overflow) {
             Some(error) => Err(error),
             None => finish.settle(reply, out),
         }
@@ -568,7 +572,7 @@ impl Notes {
 }
 
 /// The members as an extra; none is nothing.
-fn kept(members: Map<String, Value>) -> Extra {
+fn members_to_extra(members: Map<String, Value>) -> Extra {
     if members.is_empty() {
         Extra::default()
     } else {

@@ -124,7 +124,7 @@ impl Encode for Encoder {
     }
 
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-        match projection::shown(entry, &self.info, warnings) {
+        match projection::project_entry(entry, &self.info, warnings) {
             ProjectedEntry::Nothing => {}
             ProjectedEntry::User(pieces) => self.user(pieces, tail, warnings),
             ProjectedEntry::Turn(said) => self.turn(said, tail, warnings),

@@ -42,7 +42,10 @@ fn body(model: &Chat, request: &Request) -> (String, Vec<String>) {
 /// Checks the messages of a request that shows these entries.
 #[track_caller]
 fn check(entries: impl IntoIterator<Item = Entry>, expect: Value) {
-    let (text, _) = body(&model(), &Request::of(Transcript::from_iter(entries)));
+    let (text, _) = body(
+        &model(),
+        &Request::from_entries(Transcript::from_iter(entries)),
+    );
     let value: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(value["messages"], expect);
 }
@@ -403,7 +406,7 @@ proptest! {
         let tool = ToolDecl { name: "read".into(), description: "".into(), schema: Arc::new(json!({"type": "object"})) };
         let mut request = Request::new().system(system.clone()).tools([tool.clone()]);
         let unmarked = |request: &Request| {
-            String::from_utf8(Driven::encode(&*model.inner, request).body.unmarked()).expect("text")
+            String::from_utf8(Driven::encode(&*model.inner, request).body.to_unmarked()).expect("text")
         };
         let mut before = String::new();
         for entry in &entries {
@@ -413,7 +416,7 @@ proptest! {
             prop_assert!(text.starts_with(&before));
             before = text[..text.len() - 2].to_owned();
         }
-        let fresh = Request::of(Transcript::from_iter(entries)).system(system).tools([tool]);
+        let fresh = Request::from_entries(Transcript::from_iter(entries)).system(system).tools([tool]);
         prop_assert_eq!(body(&model, &fresh).0, body(&model, &request).0);
     }
 }

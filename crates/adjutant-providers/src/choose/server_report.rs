@@ -8,7 +8,7 @@ use crate::{
     credentials::Key,
     dialect::{Dialect, KeyHeader},
     driver::{Address, Auth, Endpoint, get, post},
-    gemini::escaped,
+    gemini::escape_segment,
     provider::{Provider, WireKind},
 };
 
@@ -90,7 +90,7 @@ impl<'a> Listing<'a> {
     ///
     /// Clouds are not queried: their lists contain no limits, and Azure's contains no deployments.
     fn reports(&self, name: &str) -> Vec<(String, String)> {
-        let name = escaped(name);
+        let name = escape_segment(name);
         let root = |path: &str| (self.root().to_owned(), path.to_owned());
         match (self.provider.alike(), &self.provider.wire) {
             ("azure" | "azure-chat" | "bedrock" | "bedrock-mantle" | "vertex", _) => Vec::new(),
@@ -124,7 +124,7 @@ impl<'a> Listing<'a> {
                 .auth(Auth::Header("x-api-key"))
                 .headers(&[crate::anthropic::VERSION]),
             WireKind::Gemini => address.auth(Auth::Header("x-goog-api-key")),
-            _ if Dialect::of(self.provider.alike()).key_header == KeyHeader::ApiKey => {
+            _ if Dialect::for_provider(self.provider.alike()).key_header == KeyHeader::ApiKey => {
                 address.auth(Auth::Header("api-key"))
             }
             _ => address,
@@ -161,7 +161,7 @@ fn read(listing: &Listing<'_>, entry: &Value, assumed: &ModelInfo) -> Option<Mod
     let top = &entry["top_provider"];
     let window = match listing.provider.alike() {
         // The other windows in its lists are possible settings for loading the model.
-        "lmstudio" => tokens(&entry["loaded_context_length"]).or_else(|| loaded(entry)),
+        "lmstudio" => tokens(&entry["loaded_context_length"]).or_else(|| find_loaded_window(entry)),
         _ => first(entry, &WINDOWS)
             .or_else(|| tokens(&entry["default_generation_settings"]["n_ctx"])),
     }?;
@@ -205,7 +205,7 @@ fn read(listing: &Listing<'_>, entry: &Value, assumed: &ModelInfo) -> Option<Mod
 }
 
 /// Returns the window of a loaded instance, as LM Studio lists them.
-fn loaded(entry: &Value) -> Option<u64> {
+fn find_loaded_window(entry: &Value) -> Option<u64> {
     let instances = entry["loaded_instances"].as_array()?;
     instances
         .iter()

@@ -147,7 +147,7 @@ fn address_gets_the_path_that_its_provider_is_known_to_have() {
             "https://gateway.example",
         ),
     ] {
-        let provider = Provider::known()
+        let provider = Provider::all()
             .find(|it| it.name == name)
             .expect("it is known");
         assert_eq!(provider.complete_address(url), expect);
@@ -319,7 +319,7 @@ fn model_is_made_when_its_provider_is_known_or_configured() {
         "azure/mine",
         Ok("azure/mine"),
     );
-    for provider in Provider::known() {
+    for provider in Provider::all() {
         let vars = provider.key_variables.iter().map(|it| (it.as_str(), "key"));
         let vars: Vec<_> = vars
             .chain([(&*provider.base_url_variable, "http://127.0.0.1:9/v1")])

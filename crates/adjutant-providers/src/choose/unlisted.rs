@@ -21,7 +21,7 @@ use super::server_report::{self, Listing};
 use crate::{
     catalogue::{Catalogue, info_from_name},
     credentials::Key,
-    gemini::escaped,
+    gemini::escape_segment,
     provider::{Provider, WireKind},
 };
 
@@ -130,7 +130,7 @@ impl Shared {
     }
 
     async fn ask(&self) {
-        let info = match self.stored() {
+        let info = match self.read_stored() {
             Some(info) => Some(info),
             // Without a runtime, the request itself fails with a clear error.
             None if Handle::try_current().is_err() => return,
@@ -170,11 +170,11 @@ impl Shared {
         let listing = self.place.listing();
         let id = self.assumed.info().id.as_str();
         let name = format!("{} {id}", listing.base_url);
-        let name = escaped(&name) + ".json";
+        let name = escape_segment(&name) + ".json";
         (name.len() <= MAX_NAME).then(|| cache.join(name))
     }
 
-    fn stored(&self) -> Option<ModelInfo> {
+    fn read_stored(&self) -> Option<ModelInfo> {
         let file = self.file()?;
         let about = fs::metadata(&file).ok()?;
         let age = SystemTime::now().duration_since(about.modified().ok()?);
@@ -287,7 +287,7 @@ impl Unlisted {
 }
 
 /// Returns the abilities that are assumed: the limits are unknown, the rest is as the closest relative has it.
-pub(super) fn assumed(provider: &Provider, name: &str, catalogue: &Catalogue) -> ModelInfo {
+pub(super) fn assume_info(provider: &Provider, name: &str, catalogue: &Catalogue) -> ModelInfo {
     let mut info = info_from_name(&format!("{}/{name}", provider.name));
     let relative = (!provider.any_model)
         .then(|| relative(provider, name, catalogue))

@@ -5,7 +5,7 @@ use super::*;
 #[track_caller]
 fn check(status: u16, body: &str, expect: ErrorKind) {
     assert_eq!(
-        Refusal::of_body(status, body).kind(),
+        Refusal::from_body(status, body).kind(),
         expect,
         "{status} {body}"
     );
@@ -63,7 +63,7 @@ fn kind_is_overflow_when_a_vendor_says_so() {
     ] {
         check(413, body, ErrorKind::Invalid);
         assert!(
-            !Refusal::of_body(413, body)
+            !Refusal::from_body(413, body)
                 .into_error("x", body)
                 .is_retryable()
         );
@@ -150,7 +150,7 @@ fn kind_follows_code_then_status_when_it_is_another_failure() {
 fn kind_is_found_in_the_error_when_there_is_no_status() {
     let kind = |text: &str| {
         let value: Value = serde_json::from_str(text).expect("JSON");
-        Refusal::of_value(&value).map(|refusal| refusal.kind())
+        Refusal::from_value(&value).map(|refusal| refusal.kind())
     };
     assert_eq!(
         kind(r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#),
@@ -183,7 +183,7 @@ fn kind_is_found_in_the_error_when_there_is_no_status() {
 fn error_keeps_what_was_said_when_it_is_made() {
     let body =
         r#"{"error":{"type":"invalid_request_error","code":"bad","message":"no such tool"}}"#;
-    let error = Refusal::of_body(400, body).into_error("x/y answered 400", body);
+    let error = Refusal::from_body(400, body).into_error("x/y answered 400", body);
     assert_eq!(error.message(), "x/y answered 400 (bad): no such tool");
     assert_eq!(
         (
@@ -198,7 +198,7 @@ fn error_keeps_what_was_said_when_it_is_made() {
 /// The status, code, text and kind that are read out of what a vendor answers.
 #[track_caller]
 fn read(status: u16, body: &str, code: Option<&str>, text: &str, kind: ErrorKind) {
-    let refusal = Refusal::of_body(status, body);
+    let refusal = Refusal::from_body(status, body);
     let got = (
         refusal.status,
         refusal.code.as_deref(),
@@ -364,7 +364,7 @@ fn error_says_how_long_to_wait_when_the_body_does() {
     let wait = |delay: &str| {
         let info = serde_json::json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay});
         let body = serde_json::json!({"error": {"code": 429, "message": "m", "details": [{"reason": "R"}, info]}});
-        Refusal::of_body(429, &body.to_string())
+        Refusal::from_body(429, &body.to_string())
             .into_error("x", "")
             .retry_after()
     };
@@ -441,7 +441,7 @@ fn kind_is_generation_when_the_model_wrote_something_unusable() {
         ),
     ] {
         assert_eq!(
-            Refusal::of_body(status, body).kind(),
+            Refusal::from_body(status, body).kind(),
             ErrorKind::Generation,
             "{body}"
         );
@@ -557,7 +557,7 @@ fn refusals_are_overflows_when_vendors_wrap_them_in_their_own_way() {
     ];
     for (status, body, expect) in table {
         assert_eq!(
-            Refusal::of_body(status, body).kind(),
+            Refusal::from_body(status, body).kind(),
             expect,
             "{status} {body}"
         );

@@ -6,21 +6,21 @@ use super::*;
 
 #[test]
 fn of_finds_a_dialect_when_the_provider_is_known() {
-    let names: BTreeSet<_> = Dialect::known().map(|it| &*it.name).collect();
+    let names: BTreeSet<_> = Dialect::all().map(|it| &*it.name).collect();
     assert_eq!(names.len(), DIALECTS.len(), "each name is there once");
     for name in names {
-        assert_eq!(Dialect::of(name).name, name);
+        assert_eq!(Dialect::for_provider(name).name, name);
     }
-    assert_eq!(Dialect::of("openai-chat"), &hosted::OPENAI);
-    assert_eq!(Dialect::of("azure-chat"), &hosted::AZURE);
-    assert_eq!(Dialect::of("groq-chat"), &GENERIC);
-    assert_eq!(Dialect::of("nobody"), &GENERIC);
-    assert_eq!(Dialect::of(""), &GENERIC);
+    assert_eq!(Dialect::for_provider("openai-chat"), &hosted::OPENAI);
+    assert_eq!(Dialect::for_provider("azure-chat"), &hosted::AZURE);
+    assert_eq!(Dialect::for_provider("groq-chat"), &GENERIC);
+    assert_eq!(Dialect::for_provider("nobody"), &GENERIC);
+    assert_eq!(Dialect::for_provider(""), &GENERIC);
 }
 
 #[test]
 fn addresses_are_whole_when_a_provider_has_one() {
-    for dialect in Dialect::known() {
+    for dialect in Dialect::all() {
         let name = &dialect.name;
         let is_url = dialect.base_url.starts_with("https://")
             || dialect.base_url.starts_with("http://127.0.0.1:");
@@ -64,7 +64,7 @@ fn patched_changes_only_what_a_patch_sets() {
 
 #[test]
 fn dialects_are_the_same_when_they_were_stored() {
-    for dialect in Dialect::known() {
+    for dialect in Dialect::all() {
         let json = serde_json::to_string(dialect).expect("JSON");
         assert_eq!(
             serde_json::from_str::<Dialect>(&json).expect("a dialect"),

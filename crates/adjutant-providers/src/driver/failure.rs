@@ -82,7 +82,7 @@ impl Refused {
         let body = String::from_utf8_lossy(&self.body);
         let body = secrets.clean(&body);
         let mut error = if self.is_success() {
-            unexpected(info, endpoint, self.status, &body)
+            non_stream_error(info, endpoint, self.status, &body)
         } else {
             // A missing or moved resource usually means a wrong address.
             let at = match self.status {
@@ -90,7 +90,7 @@ impl Refused {
                 _ => String::new(),
             };
             let what = format!("{} answered {}{at}", info.id, self.status);
-            Refusal::of_body(self.status, &body).into_error(&what, &body)
+            Refusal::from_body(self.status, &body).into_error(&what, &body)
         };
         if let Some(wait) = self.retry_after {
             error = error.with(|it| it.retry_after = Some(wait));
@@ -113,8 +113,8 @@ fn is_limit(error: &Error) -> bool {
 }
 
 /// A success with JSON or HTML: an error that came with the wrong status, or another service.
-fn unexpected(info: &ModelInfo, endpoint: &Endpoint, status: u16, body: &str) -> Error {
-    told(info, body).unwrap_or_else(|| {
+fn non_stream_error(info: &ModelInfo, endpoint: &Endpoint, status: u16, body: &str) -> Error {
+    find_body_error(info, body).unwrap_or_else(|| {
         let excerpt: String = body.trim().chars().take(MAX_EXCERPT).collect();
         let text = format!(
             "{} answered at {} with something else than an event stream: {excerpt}",
@@ -129,11 +129,12 @@ fn unexpected(info: &ModelInfo, endpoint: &Endpoint, status: u16, body: &str) ->
 }
 
 /// Returns the error in an answer with a success status, if it contains one.
-pub(super) fn told(info: &ModelInfo, body: &str) -> Option<Error> {
+pub(super) fn find_body_error(info: &ModelInfo, body: &str) -> Option<Error> {
     let value = serde_json::from_str::<serde_json::Value>(body).ok()?;
     value.get("error").filter(|error| !error.is_null())?;
     Some(
-        Refusal::of_value(&value)?.into_error(&format!("{} answered with an error", info.id), body),
+        Refusal::from_value(&value)?
+            .into_error(&format!("{} answered with an error", info.id), body),
     )
 }
 
@@ -194,7 +195,7 @@ pub(super) enum Limit {
 }
 
 /// Nothing came in time.
-pub(super) fn timed_out(endpoint: &Endpoint, limit: Limit) -> Error {
+pub(super) fn timeout_error(endpoint: &Endpoint, limit: Limit) -> Error {
     let (host, timeouts) = (endpoint.host(), endpoint.timeouts());
     let text = match limit {
         Limit::FirstByte => {

@@ -54,7 +54,7 @@ pub(crate) fn survive<W: Driven>(wire: &Arc<W>, folder: &str) {
         let read = (1..=events.len())
             .find(|count| {
                 whole.last().is_some_and(Result::is_ok)
-                    && runs(joined(&events[..*count]).as_bytes()) == whole
+                    && runs(join_events(&events[..*count]).as_bytes()) == whole
             })
             .unwrap_or(0);
         for at in 0..events.len() {
@@ -67,7 +67,7 @@ pub(crate) fn survive<W: Driven>(wire: &Arc<W>, folder: &str) {
                     .enumerate()
                     .map(|(n, it)| if n == at { event } else { it })
                     .collect();
-                runs(joined(&events).as_bytes())
+                runs(join_events(&events).as_bytes())
             };
             play_with(&format!("{0}\n\n{0}", events[at]));
             for cut in cuts(events[at]) {
@@ -83,7 +83,7 @@ pub(crate) fn survive<W: Driven>(wire: &Arc<W>, folder: &str) {
                 .for_each(|event| drop(play_with(event)));
         }
     }
-    shuffled(wire, &texts, &runtime);
+    play_shuffled(wire, &texts, &runtime);
 }
 
 fn fixtures(folder: &Path) -> Vec<String> {
@@ -135,7 +135,7 @@ fn shape(value: Option<Value>) -> String {
     }
 }
 
-fn joined(events: &[&str]) -> String {
+fn join_events(events: &[&str]) -> String {
     events.iter().map(|event| format!("{event}\n\n")).collect()
 }
 
@@ -168,7 +168,7 @@ fn absurd(event: &str) -> Vec<String> {
     };
     let deep = format!("{}{}", "[".repeat(DEEP), "]".repeat(DEEP));
     let mut places = Vec::new();
-    replaced(&value, &mut |value| places.push(value.to_string()));
+    replace_each(&value, &mut |value| places.push(value.to_string()));
     let with = |text: &String, absurd: &str| format!("{head}data: {}", text.replace(HERE, absurd));
     let all: Vec<&str> = ABSURD.iter().copied().chain([&*deep]).collect();
     places
@@ -178,12 +178,12 @@ fn absurd(event: &str) -> Vec<String> {
 }
 
 /// The value with each of its parts replaced by the mark, one at a time.
-fn replaced(value: &Value, found: &mut dyn FnMut(Value)) {
+fn replace_each(value: &Value, found: &mut dyn FnMut(Value)) {
     found(Value::from("@here@"));
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                replaced(member, &mut |inner| {
+                replace_each(member, &mut |inner| {
                     let mut members = members.clone();
                     members.insert(name.clone(), inner);
                     found(Value::Object(members));
@@ -192,7 +192,7 @@ fn replaced(value: &Value, found: &mut dyn FnMut(Value)) {
         }
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
-                replaced(item, &mut |inner| {
+                replace_each(item, &mut |inner| {
                     let mut items = items.clone();
                     items[at] = inner;
                     found(Value::Array(items));
@@ -204,7 +204,7 @@ fn replaced(value: &Value, found: &mut dyn FnMut(Value)) {
 }
 
 /// Plays events in any order, and with a byte changed.
-fn shuffled<W: Driven>(wire: &Arc<W>, texts: &[String], runtime: &Runtime) {
+fn play_shuffled<W: Driven>(wire: &Arc<W>, texts: &[String], runtime: &Runtime) {
     let events: Vec<String> = texts
         .iter()
         .flat_map(|text| text.split("\n\n").map(str::to_owned))

@@ -170,7 +170,7 @@ impl<D: Decode> Joined<D> {
 
 impl Renamed {
     /// Returns a call with the name and keys of its tool, or `None` if nothing changes.
-    fn restored(&self, block: &Block) -> Option<Arc<Block>> {
+    fn restore_call(&self, block: &Block) -> Option<Arc<Block>> {
         let Block::Call(call) = block else {
             return None;
         };
@@ -208,7 +208,7 @@ impl Renamed {
                     }
                 }
                 Chunk::Close { content, .. } => {
-                    if let Some(restored) = self.restored(content) {
+                    if let Some(restored) = self.restore_call(content) {
                         *content = restored;
                         self.is_restored = true;
                     }
@@ -285,7 +285,7 @@ impl<D: Decode> Decode for Joined<D> {
         self.restore(out, before);
         if let Some(renamed) = self.renamed.as_ref().filter(|it| it.is_restored) {
             for block in &mut reply.blocks {
-                if let Some(restored) = renamed.restored(block) {
+                if let Some(restored) = renamed.restore_call(block) {
                     *block = restored;
                 }
             }

@@ -122,7 +122,7 @@ async fn exchange(
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     }
     let timeouts = endpoint.timeouts();
-    let late = |limit| move |_| failure::timed_out(endpoint, limit);
+    let late = |limit| move |_| failure::timeout_error(endpoint, limit);
     // No part of the answer can be used before its end, so the silence deadline covers the whole answer.
     let end = after(
         timeouts
@@ -145,13 +145,13 @@ async fn exchange(
             Err(_) if refused => break,
             Err(error) => {
                 let error = failure::broken(endpoint, error);
-                return Err(identified(error, request_id));
+                return Err(add_request_id(error, request_id));
             }
         }
         if answer.len() > question.max_bytes {
             let text = format!("the answer has more than {} bytes", question.max_bytes);
             let error = Error::new(ErrorKind::Protocol, text);
-            return Err(identified(error, request_id));
+            return Err(add_request_id(error, request_id));
         }
         if refused && answer.len() > failure::MAX_BODY {
             break;
@@ -175,7 +175,7 @@ async fn exchange(
 fn read<T: DeserializeOwned>(info: &ModelInfo, answer: &JsonAnswer) -> Result<T, Error> {
     serde_json::from_slice(&answer.bytes).map_err(|source| {
         let body = String::from_utf8_lossy(&answer.bytes);
-        let error = failure::told(info, &body).unwrap_or_else(|| {
+        let error = failure::find_body_error(info, &body).unwrap_or_else(|| {
             let text = format!(
                 "{} answered with something else than was asked for",
                 info.id
@@ -184,11 +184,11 @@ fn read<T: DeserializeOwned>(info: &ModelInfo, answer: &JsonAnswer) -> Result<T,
                 .with(|it| it.body = Some((*body).into()))
                 .with_source(source)
         });
-        identified(error, answer.request_id.clone())
+        add_request_id(error, answer.request_id.clone())
     })
 }
 
-fn identified(error: Error, id: Option<Arc<str>>) -> Error {
+fn add_request_id(error: Error, id: Option<Arc<str>>) -> Error {
     match id {
         Some(id) => error.with(|it| it.request_id = Some(id)),
         None => error,

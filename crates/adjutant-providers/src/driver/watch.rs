@@ -94,13 +94,13 @@ impl Watch {
         );
     }
 
-    pub(super) fn ended(mut self, error: Option<&Error>) {
+    pub(super) fn finish(mut self, error: Option<&Error>) {
         self.end(error);
     }
 
     fn end(&mut self, error: Option<&Error>) {
         if std::mem::take(&mut self.open) {
-            self.by.ended(&self.exchange, error);
+            self.by.finish(&self.exchange, error);
         }
     }
 }

@@ -119,7 +119,7 @@ impl Decoder {
         }
         match candidate.finish_reason.0.as_deref() {
             None | Some("" | "FINISH_REASON_UNSPECIFIED") => Ok(()),
-            Some(reason) => self.finished(reason, candidate.finish_message.0),
+            Some(reason) => self.read_finish_reason(reason, candidate.finish_message.0),
         }
     }
 
@@ -277,7 +277,7 @@ impl Decoder {
     }
 
     /// Reads a usage. Every event contains it, so only some events emit it: counts are cumulative.
-    fn used(&mut self, raw: &RawValue, out: &mut VecDeque<Chunk>) {
+    fn read_usage(&mut self, raw: &RawValue, out: &mut VecDeque<Chunk>) {
         if self
             .waiting
             .as_deref()
@@ -315,7 +315,11 @@ impl Decoder {
         }
     }
 
-    fn finished(&mut self, reason: &str, message: Option<Cow<'_, str>>) -> Result<(), Error> {
+    fn read_finish_reason(
+        &mut self,
+        reason: &str,
+        message: Option<Cow<'_, str>>,
+    ) -> Result<(), Error> {
         let failure = match ending(reason) {
             Ending::Stop(finish) => {
                 self.stop = Some((finish, reason.into()));
@@ -336,7 +340,7 @@ impl Decoder {
     }
 
     /// The prompt was refused, so that no candidate comes at all.
-    fn blocked(&self, feedback: &PromptFeedback<'_>, data: &str) -> Option<Error> {
+    fn block_error(&self, feedback: &PromptFeedback<'_>, data: &str) -> Option<Error> {
         let reason = feedback
             .block_reason
             .0
@@ -417,7 +421,7 @@ impl Decoder {
             self.wire_id = Some(id.into());
         }
         if let Some(raw) = response.usage_metadata {
-            self.used(raw, out);
+            self.read_usage(raw, out);
         }
         let mut answered = false;
         for (at, candidate) in response.candidates.into_iter().enumerate() {
@@ -427,7 +431,7 @@ impl Decoder {
         let feedback = response
             .prompt_feedback
             .filter(|_| !answered && self.blocks.is_empty());
-        match feedback.and_then(|it| self.blocked(&it, data)) {
+        match feedback.and_then(|it| self.block_error(&it, data)) {
             Some(error) => Err(error),
             // More may come after the reason to stop: the API has no mark for the end.
             None => Ok(Flow::More),

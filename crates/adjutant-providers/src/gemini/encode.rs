@@ -14,7 +14,7 @@ use super::{
 use crate::{
     call_ids::{TheirIds, WireId},
     host::Site,
-    pieces::{Piece, changed, media_type},
+    pieces::{Piece, media_type, warn_changed},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
     text::Few,
@@ -79,7 +79,7 @@ impl Encode for Encoder {
     }
 
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-        match projection::shown(entry, &self.info, warnings) {
+        match projection::project_entry(entry, &self.info, warnings) {
             ProjectedEntry::Nothing => {}
             ProjectedEntry::User(pieces) => {
                 let mut parts = Vec::new();
@@ -117,8 +117,8 @@ impl Encoder {
         // Of the calls of a step, the first one must be signed. Source: thought signatures guide, 2026-11.
         let mut unsigned = (self.generation() >= STRICT).then_some(NO_SIGNATURE);
         let parts = said.parts.into_iter().filter_map(|part| match part {
-            projection::ReplyPart::Text { text, extra } => spoken(text, signature(extra)),
-            projection::ReplyPart::Thinking(thinking) => thought(thinking),
+            projection::ReplyPart::Text { text, extra } => text_part(text, signature(extra)),
+            projection::ReplyPart::Thinking(thinking) => thinking_part(thinking),
             projection::ReplyPart::Call { call, args, extra } => {
                 let thought_signature = signature(extra).or(unsigned);
                 unsigned = None;
@@ -246,7 +246,7 @@ fn call_id<'a>(call: &'a Call, said: Issuer, ids: &mut TheirIds) -> Option<WireI
 }
 
 /// A text of a reply; without words, it is there for its signature.
-fn spoken<'a>(text: Cow<'a, str>, thought_signature: Option<&'a str>) -> Option<Part<'a>> {
+fn text_part<'a>(text: Cow<'a, str>, thought_signature: Option<&'a str>) -> Option<Part<'a>> {
     if text.trim().is_empty() && thought_signature.is_none() {
         return None;
     }
@@ -258,9 +258,9 @@ fn spoken<'a>(text: Cow<'a, str>, thought_signature: Option<&'a str>) -> Option<
 }
 
 /// A thought goes back as it came. Source: thinking guide, 2026-11: all parts of a response are to be returned.
-fn thought(thinking: &Thinking) -> Option<Part<'_>> {
+fn thinking_part(thinking: &Thinking) -> Option<Part<'_>> {
     let signature = thinking.signature.as_deref().filter(|it| is_base64(it));
-    let part = spoken(Cow::Borrowed(&*thinking.text), signature)?;
+    let part = text_part(Cow::Borrowed(&*thinking.text), signature)?;
     Some(Part {
         thought: true,
         ..part
@@ -281,7 +281,7 @@ fn opaque<'a>(
         return Some(part(Payload::Opaque(Cow::Borrowed(value))));
     }
     if is_step(value) {
-        changed(warnings, NO_TOOL_STEPS);
+        warn_changed(warnings, NO_TOOL_STEPS);
         return None;
     }
     let mut value = value.clone();
@@ -360,7 +360,7 @@ fn content<'a>(piece: Piece<'a>, parts: &mut Vec<Part<'a>>, warnings: &mut Vec<W
             }))
         }
         _ => {
-            changed(warnings, NO_ADDRESS);
+            warn_changed(warnings, NO_ADDRESS);
             text(NO_ADDRESS)
         }
     });

@@ -57,7 +57,7 @@ pub(super) fn write(
         generation_config(info, &options, request, warnings),
     ];
     for (name, ours) in CONFIGS.into_iter().zip(configs) {
-        let config = merged(ours, request.options.extra.get(name));
+        let config = merge_settings(ours, request.options.extra.get(name));
         if config != json!({}) {
             member(&mut members, name, &config);
         }
@@ -76,11 +76,11 @@ pub(super) fn write(
     }
     segments::write(out, "contents");
     out.extend_from_slice(b":[");
-    unsupported(&options, &request.options, warnings);
+    warn_unsupported(&options, &request.options, warnings);
 }
 
 /// Merges our settings with the caller's; the caller's take precedence.
-fn merged(mut ours: Map<String, Value>, given: Option<&Value>) -> Value {
+fn merge_settings(mut ours: Map<String, Value>, given: Option<&Value>) -> Value {
     match given {
         None => {}
         Some(Value::Object(given)) => ours.extend(given.clone()),
@@ -130,7 +130,7 @@ fn tool_config(
             config.insert("functionCallingConfig".to_owned(), calling);
         }
         Some(_) if *options.tool_choice == ToolChoice::Required => {
-            dropped(
+            warn_dropped(
                 warnings,
                 "tool_choice was dropped: calls of tools that the provider runs cannot be demanded",
             );
@@ -174,7 +174,7 @@ fn generation_config(
     if let Some(format) = &request.options.format {
         let has_tools = !request.tools.is_empty() || !request.options.server_tools.is_empty();
         if has_tools && generation(info.name()) < FORMAT_WITH_TOOLS {
-            dropped(
+            warn_dropped(
                 warnings,
                 &format!(
                     "format was dropped: {} takes no schema beside tools",
@@ -196,7 +196,7 @@ fn generation_config(
 fn response_schema(format: &Format, warnings: &mut Vec<Warning>) -> Value {
     let supported = schema::supported(&format.schema);
     if supported.lossy {
-        dropped(
+        warn_dropped(
             warnings,
             "the schema of the format was simplified: it holds rules that this wire does not know",
         );
@@ -221,7 +221,7 @@ fn thinking(info: &ModelInfo, effort: Effort, warnings: &mut Vec<Warning>) -> Va
             budget => json!({"includeThoughts": true, "thinkingBudget": budget}),
         },
         (_, Effort::Off) => {
-            dropped(
+            warn_dropped(
                 warnings,
                 "thinking was changed from off to minimal: there is no level below that",
             );
@@ -258,29 +258,29 @@ fn budget(name: &str, effort: Effort) -> u32 {
 }
 
 /// Warns of options that this wire does not support.
-fn unsupported(sent: &Effective<'_>, options: &Options, warnings: &mut Vec<Warning>) {
+fn warn_unsupported(sent: &Effective<'_>, options: &Options, warnings: &mut Vec<Warning>) {
     if sent.sequential_calls {
-        dropped(
+        warn_dropped(
             warnings,
             "sequential_calls was dropped: this wire has no such option",
         );
     }
     if options.cache == Cache::Long {
-        dropped(
+        warn_dropped(
             warnings,
             "cache was changed from long to short: this wire caches by itself, for minutes",
         );
     }
     if sent.stop.len() > MAX_STOPS {
         let (all, most) = (sent.stop.len(), MAX_STOPS);
-        dropped(
+        warn_dropped(
             warnings,
             &format!("stop was shortened from {all} texts to {most}: this wire takes no more"),
         );
     }
 }
 
-fn dropped(warnings: &mut Vec<Warning>, text: &str) {
+fn warn_dropped(warnings: &mut Vec<Warning>, text: &str) {
     warnings.push(Warning {
         kind: WarningKind::OptionDropped,
         message: text.into(),

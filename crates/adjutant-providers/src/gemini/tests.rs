@@ -41,7 +41,10 @@ fn body(model: &Gemini, request: &Request) -> (String, Vec<String>) {
 /// Checks the contents of a request to a model that shows these entries; gives the warnings.
 #[track_caller]
 fn check(id: &str, entries: impl IntoIterator<Item = Entry>, expect: Value) -> Vec<String> {
-    let (text, warnings) = body(&model(id), &Request::of(Transcript::from_iter(entries)));
+    let (text, warnings) = body(
+        &model(id),
+        &Request::from_entries(Transcript::from_iter(entries)),
+    );
     let value: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(value["contents"], expect);
     warnings
@@ -835,7 +838,7 @@ proptest! {
             prop_assert!(text.starts_with(&before));
             before = text[..text.len() - 2].to_owned();
         }
-        let fresh = frame(Request::of(Transcript::from_iter(entries)));
+        let fresh = frame(Request::from_entries(Transcript::from_iter(entries)));
         prop_assert_eq!(body(&model, &fresh).0, body(&model, &request).0);
     }
 }

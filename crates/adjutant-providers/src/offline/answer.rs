@@ -138,11 +138,14 @@ fn helpless(tools: &[ToolDecl]) -> String {
 }
 
 fn describe(answer: &mut String, seen: &Evidence) {
-    let manifests: Vec<ProjectManifest> =
-        seen.files.iter().filter_map(ProjectManifest::of).collect();
+    let manifests: Vec<ProjectManifest> = seen
+        .files
+        .iter()
+        .filter_map(ProjectManifest::from_file)
+        .collect();
     let readme = seen.files.iter().find(|it| manifest::is_readme(&it.path));
     let opening = readme
-        .map(|it| Opening::of(&it.text.lines))
+        .map(|it| Opening::from_markdown(&it.text.lines))
         .unwrap_or_default();
     let (top, mut members): (Vec<&ProjectManifest>, Vec<&ProjectManifest>) =
         manifests.iter().partition(|it| it.folder().is_empty());
@@ -303,7 +306,7 @@ fn find(
     }
     let last = name.rsplit("::").next().unwrap_or(&name);
     let defines = |it: &&SearchHit| {
-        outline::defined(&it.text).is_some_and(|defined| defined.to_lowercase() == last)
+        outline::definition_name(&it.text).is_some_and(|defined| defined.to_lowercase() == last)
     };
     let shown = |it: &&SearchHit| {
         format!(
@@ -388,7 +391,7 @@ fn show(answer: &mut String, file: &Read, whole: bool) {
         }
         return;
     }
-    if let Some(manifest) = ProjectManifest::of(file) {
+    if let Some(manifest) = ProjectManifest::from_file(file) {
         let name = manifest
             .name
             .map(|it| format!(" `{it}`"))
@@ -405,9 +408,9 @@ fn show(answer: &mut String, file: &Read, whole: bool) {
         return;
     }
     let opening = if outline::is_prose(&file.path) {
-        Opening::of(lines)
+        Opening::from_markdown(lines)
     } else {
-        Opening::of_code(lines)
+        Opening::from_code(lines)
     };
     if let Some(title) = opening.title {
         let _ = writeln!(answer, "Its title is “{title}”.");

@@ -128,7 +128,7 @@ impl Evidence {
     }
 
     /// True if a call of this role failed.
-    pub(super) fn failed(&self, role: Role) -> bool {
+    pub(super) fn has_failed(&self, role: Role) -> bool {
         self.failures.iter().any(|it| it.role == Some(role))
     }
 }

@@ -72,7 +72,7 @@ fn kind(name: &str) -> Option<&'static str> {
 
 impl ProjectManifest {
     /// Reads a file as a manifest; `None` if it is not one.
-    pub(super) fn of(file: &Read) -> Option<Self> {
+    pub(super) fn from_file(file: &Read) -> Option<Self> {
         let kind = kind(name(&file.path))?;
         let mut manifest = Self {
             path: file.path.clone(),
@@ -169,7 +169,7 @@ fn string(value: &str) -> Option<String> {
 
 impl Opening {
     /// The first heading and the first sentence of a Markdown text; pictures, badges and markup are passed over.
-    pub(super) fn of(lines: &[String]) -> Self {
+    pub(super) fn from_markdown(lines: &[String]) -> Self {
         let mut opening = Self::default();
         let mut paragraph = String::new();
         let mut is_fenced = false;
@@ -201,7 +201,7 @@ impl Opening {
     }
 
     /// The first sentence of the comment that a source file begins with.
-    pub(super) fn of_code(lines: &[String]) -> Self {
+    pub(super) fn from_code(lines: &[String]) -> Self {
         let mut said: Vec<&str> = Vec::new();
         for line in lines
             .iter()
@@ -253,7 +253,7 @@ mod tests {
             path: path.to_owned(),
             text: FileText { lines, note: None },
         };
-        ProjectManifest::of(&file).map(|it| (it.name, it.description, it.is_workspace))
+        ProjectManifest::from_file(&file).map(|it| (it.name, it.description, it.is_workspace))
     }
 
     fn said(
@@ -302,15 +302,15 @@ mod tests {
             title: Some("Title".into()),
             sentence: Some("Does *this* and that.".into()),
         };
-        assert_eq!(Opening::of(&lines), expect);
-        assert_eq!(Opening::of(&[]), Opening::default());
+        assert_eq!(Opening::from_markdown(&lines), expect);
+        assert_eq!(Opening::from_markdown(&[]), Opening::default());
     }
 
     #[test]
     fn opening_takes_the_first_comment_when_it_is_code() {
         let sentence = |text: &str| {
             let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-            Opening::of_code(&lines).sentence
+            Opening::from_code(&lines).sentence
         };
         assert_eq!(
             sentence("//! Does\n//! this. More.\n\nuse x;"),

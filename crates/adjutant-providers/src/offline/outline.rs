@@ -49,7 +49,7 @@ const DEFINES: &[&str] = &[
 ];
 
 /// Returns the name that a line defines: the one after `fn`, `class`, `def` and the like.
-pub(super) fn defined(line: &str) -> Option<&str> {
+pub(super) fn definition_name(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace().skip_while(|it| BEFORE.contains(it));
     let word = words.next()?;
     let is_const_fn = word == "const" && words.clone().next() == Some("fn");
@@ -89,7 +89,9 @@ pub(super) fn outline(path: &str, lines: &[String]) -> Vec<String> {
         let heading = line.trim_start_matches('#');
         if is_markdown && !fenced && heading.len() < line.len() && heading.starts_with(' ') {
             outline.push(heading.trim().to_owned());
-        } else if !is_markdown && !line.starts_with(char::is_whitespace) && defined(line).is_some()
+        } else if !is_markdown
+            && !line.starts_with(char::is_whitespace)
+            && definition_name(line).is_some()
         {
             let line = line.trim_end().trim_end_matches(['{', ':', '(']).trim_end();
             outline.push(format!("`{}`", manifest::cut(line, MAX_LINE)));
@@ -161,7 +163,7 @@ mod tests {
             ("let (a, b) = c;", None),
         ];
         for (line, expect) in lines {
-            assert_eq!(defined(line), expect, "{line}");
+            assert_eq!(definition_name(line), expect, "{line}");
         }
     }
 }

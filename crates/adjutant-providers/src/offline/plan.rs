@@ -36,7 +36,7 @@ pub(super) enum PlannedStep {
 
 /// Decides from the request only: performs one task after the other, then answers all of them.
 pub(super) fn next(request: &Request) -> PlannedStep {
-    let offered = Offered::of(&request.tools);
+    let offered = Offered::from_tools(&request.tools);
     let (question, turns) = evidence::since_question(request);
     let (wishes, mut turns) = (Wish::all(&question), turns.into_iter());
     let mut answers: Vec<String> = Vec::new();
@@ -144,7 +144,7 @@ fn find(
         (0, None) => list(offered, ".", FIND_DEPTH),
         (1, Some(decl))
             if none
-                && !seen.failed(Role::Search)
+                && !seen.has_failed(Role::Search)
                 && tools::takes(decl, ArgumentSlot::IgnoreCase).is_some() =>
         {
             search(offered, words, within, true)

@@ -92,7 +92,7 @@ pub(super) fn text(result: &str) -> FileText {
     if note.is_some() {
         lines.pop();
     }
-    let bare: Option<Vec<&str>> = lines.iter().map(|line| unnumbered(line)).collect();
+    let bare: Option<Vec<&str>> = lines.iter().map(|line| strip_line_number(line)).collect();
     let lines = bare
         .unwrap_or(lines)
         .into_iter()
@@ -101,7 +101,7 @@ pub(super) fn text(result: &str) -> FileText {
     FileText { lines, note }
 }
 
-fn unnumbered(line: &str) -> Option<&str> {
+fn strip_line_number(line: &str) -> Option<&str> {
     let digits = line.trim_start();
     let rest = digits.trim_start_matches(|it: char| it.is_ascii_digit());
     if rest.len() == digits.len() {

@@ -45,7 +45,7 @@ pub(super) struct Offered<'a> {
 }
 
 impl<'a> Offered<'a> {
-    pub(super) fn of(tools: &'a [ToolDecl]) -> Self {
+    pub(super) fn from_tools(tools: &'a [ToolDecl]) -> Self {
         let mut offered = Self::default();
         for decl in tools {
             let Some(role) = role(decl) else { continue };

@@ -69,22 +69,22 @@ impl Wish {
         let question: String = question.chars().take(MAX_QUESTION).collect();
         let mut wishes: Vec<Self> = Vec::new();
         for part in parts(&question) {
-            let wish = Self::of(&part);
+            let wish = Self::from_question(&part);
             if wish != (Self::Describe { understood: false }) && !wishes.contains(&wish) {
                 wishes.push(wish);
             }
         }
         wishes.truncate(MAX_WISHES);
         if wishes.is_empty() {
-            wishes.push(Self::of(&question));
+            wishes.push(Self::from_question(&question));
         }
         wishes
     }
 
-    pub(super) fn of(question: &str) -> Self {
+    pub(super) fn from_question(question: &str) -> Self {
         let question: String = question.chars().take(MAX_QUESTION).collect();
-        let quoted = quoted(&question);
-        if let Some(wish) = Self::deed(&question, &quoted) {
+        let quoted = find_quoted(&question);
+        if let Some(wish) = Self::parse_action(&question, &quoted) {
             return wish;
         }
         let tokens: Vec<&str> = question
@@ -144,7 +144,7 @@ impl Wish {
 
 impl Wish {
     /// Returns a task that changes or runs something, recognized by its first word.
-    fn deed(question: &str, quoted: &[String]) -> Option<Self> {
+    fn parse_action(question: &str, quoted: &[String]) -> Option<Self> {
         let mut words = question
             .split_whitespace()
             .map(|word| bare(word).to_lowercase());
@@ -208,7 +208,7 @@ fn parts(question: &str) -> Vec<String> {
 }
 
 /// Returns the texts in back-ticks or quotation marks.
-fn quoted(question: &str) -> Vec<String> {
+fn find_quoted(question: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (open, close) in [('`', '`'), ('"', '"'), ('“', '”'), ('\'', '\'')] {
         let mut rest = question;
@@ -334,7 +334,7 @@ mod tests {
 
     #[track_caller]
     fn check(question: &str, expect: &Wish) {
-        assert_eq!(&Wish::of(question), expect, "{question}");
+        assert_eq!(&Wish::from_question(question), expect, "{question}");
     }
 
     #[test]

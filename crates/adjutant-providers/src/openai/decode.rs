@@ -156,11 +156,11 @@ impl Decoder {
             | "response.failed"
             | "response.cancelled" => {
                 let raw = event.response.ok_or_else(|| unreadable(data))?;
-                self.ended(kind, raw, out)?;
+                self.finish_response(kind, raw, out)?;
                 return Ok(Flow::Finished);
             }
             "response.created" | "response.in_progress" | "response.queued" => {
-                self.begun(event.response)
+                self.start_response(event.response)
             }
             "error" => return Err(self.refusal(data)),
             // An error without a type, as gateways send it.
@@ -175,7 +175,7 @@ impl Decoder {
         Ok(Flow::More)
     }
 
-    fn begun(&mut self, response: Option<&RawValue>) {
+    fn start_response(&mut self, response: Option<&RawValue>) {
         let response =
             response.and_then(|raw| serde_json::from_str::<Response<'_>>(raw.get()).ok());
         if let Some(id) = response.and_then(|it| it.id.0).filter(|id| !id.is_empty()) {
@@ -184,7 +184,7 @@ impl Decoder {
     }
 
     /// The last event: it contains the complete answer, including items that had no events.
-    fn ended(
+    fn finish_response(
         &mut self,
         kind: &str,
         raw: &RawValue,
@@ -192,8 +192,8 @@ impl Decoder {
     ) -> Result<(), Error> {
         let response: Response<'_> =
             serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
-        self.begun(Some(raw));
-        self.used(response.usage, out);
+        self.start_response(Some(raw));
+        self.read_usage(response.usage, out);
         let status = response.status.0.as_deref().unwrap_or_default();
         let is = |name: &str| status == name || kind.strip_prefix("response.") == Some(name);
         if is("failed") || is("cancelled") {
@@ -210,7 +210,7 @@ impl Decoder {
             let items = items.collect::<Result<Vec<_>, _>>()?;
             for (index, (raw, item)) in (0..).zip(output.iter().zip(items)) {
                 if item.id.0.as_deref().is_none_or(|id| !came.contains(id)) {
-                    self.items.filled(index, item, raw.get(), out)?;
+                    self.items.add_missing(index, item, raw.get(), out)?;
                 }
             }
         }
@@ -246,13 +246,13 @@ impl Decoder {
         Ok(())
     }
 
-    fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
+    fn read_usage(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
         let Some(raw) = raw else { return };
         let Ok(said) = serde_json::from_str::<wire::Usage>(raw.get()) else {
             return;
         };
         self.usage = normal(&said);
-        self.raw_usage = counts::kept(raw);
+        self.raw_usage = counts::usage_to_extra(raw);
         out.push_back(Chunk::Usage {
             usage: self.usage,
             raw: self.raw_usage.clone(),
@@ -263,7 +263,7 @@ impl Decoder {
     fn failure(&self, response: &str) -> Error {
         let value = serde_json::from_str::<Value>(response).unwrap_or_default();
         let error = value.get("error").filter(|error| !error.is_null());
-        match error.and_then(|_| Refusal::of_value(&value)) {
+        match error.and_then(|_| Refusal::from_value(&value)) {
             Some(refusal) => refusal.into_error(&self.broke_off(), response),
             None => Error::new(
                 ErrorKind::Overloaded,
@@ -281,7 +281,7 @@ impl Decoder {
             // The type marks it as an error, without naming which.
             fields.remove("type");
         }
-        let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));
+        let refusal = Refusal::from_value(&value).unwrap_or_else(|| Refusal::from_body(200, data));
         refusal.into_error(&self.broke_off(), data)
     }
 
@@ -324,7 +324,7 @@ impl Decode for Decoder {
         if response.output.is_none() {
             return Err(unreadable(json));
         }
-        self.ended("response.done", raw, out)
+        self.finish_response("response.done", raw, out)
     }
 
     fn is_whole(&self) -> bool {

@@ -14,7 +14,7 @@ use crate::{
     call_ids::{TheirIds, WireId, is_plain},
     driver::Auth,
     options::{self, Effective},
-    pieces::{Args, NO_AUDIO, Piece, changed, format_name, media_type},
+    pieces::{Args, NO_AUDIO, Piece, format_name, media_type, warn_changed},
     projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult, ReplyPart},
     segments::{Encode, Messages, Role, Tail, member, write},
     strict,
@@ -135,7 +135,7 @@ impl Encode for Encoder {
             );
         }
         self.caching(request, out, warnings);
-        self.composed(request, &options, out);
+        self.write_combined_fields(request, &options, out);
         for (name, value) in options::extra(&request.options, &RESERVED, warnings) {
             // The composed members are already written.
             if !["include", "reasoning", "text"].contains(&name.as_str()) {
@@ -148,7 +148,7 @@ impl Encode for Encoder {
     }
 
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-        match projection::shown(entry, &self.info, warnings) {
+        match projection::project_entry(entry, &self.info, warnings) {
             ProjectedEntry::Nothing => {}
             ProjectedEntry::User(pieces) => {
                 let content = pieces.iter().map(part).collect();
@@ -190,7 +190,7 @@ impl Encoder {
     }
 
     /// Writes the fields that options and extra fields make together.
-    fn composed(&self, request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
+    fn write_combined_fields(&self, request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
         let given = |name: &str| request.options.extra.get(name);
         let thinks = !self.info.efforts.is_empty();
         match given("include") {
@@ -360,7 +360,7 @@ fn items<'a>(
                     }
                 }
             }
-            ReplyPart::Thinking(thinking) => match replayed(thinking) {
+            ReplyPart::Thinking(thinking) => match replay_thinking(thinking) {
                 Some(item) => {
                     items.push(item);
                     before = if before == Reasoning::Gone {
@@ -396,7 +396,7 @@ fn items<'a>(
 ///
 /// Models without encryption send it in `content`. Source: opencode 45032, 2026-08. Items of xAI may have no id.
 /// Source: "Troubleshooting reasoning", docs.x.ai, 2026-11.
-fn replayed(thinking: &Thinking) -> Option<Item<'_>> {
+fn replay_thinking(thinking: &Thinking) -> Option<Item<'_>> {
     const NONE: &Value = &Value::Array(Vec::new());
     let extra = &*thinking.extra;
     let encrypted_content = thinking.signature.as_deref().filter(|it| !it.is_empty());
@@ -430,15 +430,15 @@ fn opaque<'a>(
         // Recorded on Chat Completions, which has no such item.
         Some("sources") => return None,
         Some("image_generation_call") => {
-            changed(warnings, NO_PICTURE);
+            warn_changed(warnings, NO_PICTURE);
             return None;
         }
         Some(kind) if CLIENT_RUN.contains(&kind) && !is_answered(value, parts) => {
-            changed(warnings, WITHOUT_OUTPUT);
+            warn_changed(warnings, WITHOUT_OUTPUT);
             return None;
         }
         _ if !whole => {
-            changed(warnings, WITHOUT_REASONING);
+            warn_changed(warnings, WITHOUT_REASONING);
             return None;
         }
         _ => {}

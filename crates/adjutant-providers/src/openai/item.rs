@@ -114,7 +114,7 @@ impl OutputItem {
     }
 
     /// Reads the fields that are known from the start of an item.
-    pub(super) fn known(&mut self, item: &Done<'_>) {
+    pub(super) fn read_start_fields(&mut self, item: &Done<'_>) {
         let keep = |slot: &mut Option<Arc<str>>, said: &Option<Cow<'_, str>>| {
             if let Some(said) = said.as_deref().filter(|it| !it.is_empty()) {
                 *slot = Some(said.into());
@@ -138,12 +138,12 @@ impl OutputItem {
 
     /// Reads the final fields, which are authoritative; returns whether the item is a refusal.
     pub(super) fn finish(&mut self, item: Done<'_>, value: &str) -> Result<bool, Error> {
-        self.known(&item);
+        self.read_start_fields(&item);
         self.done = true;
         self.cut = item.status.0.as_deref() == Some("incomplete");
         match self.kind {
-            Kind::Message => return self.said(&item),
-            Kind::Reasoning => self.reasoned(item)?,
+            Kind::Message => return self.read_message(&item),
+            Kind::Reasoning => self.read_reasoning(item)?,
             Kind::Call => {
                 if let Some(args) = &item.arguments.0 {
                     self.piece((TextKind::Args, 0))?.set(args);
@@ -155,7 +155,7 @@ impl OutputItem {
     }
 
     /// Takes a message that has come whole; whether it is a refusal.
-    fn said(&mut self, item: &Done<'_>) -> Result<bool, Error> {
+    fn read_message(&mut self, item: &Done<'_>) -> Result<bool, Error> {
         let mut refused = false;
         for (index, part) in (0..).zip(parts(item.content)?) {
             refused |= part.refusal.is_some();
@@ -169,7 +169,7 @@ impl OutputItem {
     /// Reads complete reasoning. Encrypted content before that may be incomplete.
     ///
     /// Source: `encrypted_content` of reasoning items in the API's own description, 2026-08.
-    fn reasoned(&mut self, item: Done<'_>) -> Result<(), Error> {
+    fn read_reasoning(&mut self, item: Done<'_>) -> Result<(), Error> {
         let summary = item.summary.unwrap_or_default();
         for (index, part) in (0..).zip(summary.as_array().into_iter().flatten()) {
             self.piece((TextKind::Summary, index))?
@@ -378,7 +378,7 @@ impl Piece {
 }
 
 impl Kind {
-    pub(super) fn of(kind: &str) -> Self {
+    pub(super) fn from_name(kind: &str) -> Self {
         match kind {
             "message" => Kind::Message,
             "reasoning" => Kind::Reasoning,

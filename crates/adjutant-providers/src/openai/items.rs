@@ -57,7 +57,7 @@ impl Items {
         item: &Done<'_>,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
-        let kind = Kind::of(&item.kind.0);
+        let kind = Kind::from_name(&item.kind.0);
         // Another id is another item, even at an occupied index.
         let is_it = |item: &OutputItem| {
             item.kind == kind && (item.id.is_none() || item.id.as_deref() == spot.id)
@@ -67,8 +67,8 @@ impl Items {
             Some(at) => at,
             None => self.add(spot, kind)?,
         };
-        self.list[at].known(item);
-        self.named(at);
+        self.list[at].read_start_fields(item);
+        self.remember_id(at);
         self.release(at, AnswerEnded::No, out)
     }
 
@@ -107,7 +107,7 @@ impl Items {
         value: &str,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
-        let kind = Kind::of(&item.kind.0);
+        let kind = Kind::from_name(&item.kind.0);
         let is_it = |item: &OutputItem| !item.done || item.id.as_deref() == spot.id;
         let at = match self.find(spot).filter(|at| is_it(&self.list[*at])) {
             Some(at) => at,
@@ -121,12 +121,12 @@ impl Items {
             return Err(protocol("an item of the answer changed its type"));
         }
         self.refused |= found.finish(item, value)?;
-        self.named(at);
+        self.remember_id(at);
         self.release(at, AnswerEnded::No, out)
     }
 
     /// Adds an item from the complete answer, if it had no events.
-    pub(super) fn filled(
+    pub(super) fn add_missing(
         &mut self,
         index: u64,
         item: Done<'_>,
@@ -271,12 +271,12 @@ impl Items {
         );
         self.list.insert(at, OutputItem::new(order, spot.id, kind));
         self.orders.insert(order);
-        self.named(at);
+        self.remember_id(at);
         Ok(at)
     }
 
     /// Remembers the id that an item has now.
-    fn named(&mut self, at: usize) {
+    fn remember_id(&mut self, at: usize) {
         if let Some(id) = self.list[at]
             .id
             .as_ref()

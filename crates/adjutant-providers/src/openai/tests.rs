@@ -72,7 +72,10 @@ fn head(model: &OpenAi, request: &Request) -> (Value, Vec<String>) {
 /// Checks the input of a request that shows these entries, and what is said about it.
 #[track_caller]
 fn check(entries: impl IntoIterator<Item = Entry>, expect: Value, warned: &[&str]) {
-    let (text, warnings) = body(&model(), &Request::of(Transcript::from_iter(entries)));
+    let (text, warnings) = body(
+        &model(),
+        &Request::from_entries(Transcript::from_iter(entries)),
+    );
     let value: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(value["input"], expect);
     assert_eq!(warnings, warned);
@@ -855,12 +858,12 @@ proptest! {
     ) {
         let model = thinker();
         let request = |entries: Vec<Entry>| {
-            let request = Request::of(Transcript::from_iter(entries)).system(system.clone()).tools([tool()]);
+            let request = Request::from_entries(Transcript::from_iter(entries)).system(system.clone()).tools([tool()]);
             request.options(Options { thinking: Some(Effort::High), ..Options::default() })
         };
         let unmarked = |request: &Request| {
             let Prepared { body, .. } = Driven::encode(&*model.inner, request);
-            String::from_utf8(body.unmarked()).expect("text")
+            String::from_utf8(body.to_unmarked()).expect("text")
         };
         let mut growing = request(vec![]);
         let mut before = unmarked(&growing);

@@ -449,5 +449,5 @@ fn silent_is_an_overflow_when_nothing_was_said_at_a_full_window() {
     cut.blocks = [adjutant_llm::Block::text("half").into()].into();
     assert_eq!(kind(&cut), None);
     reply.usage.cache_read = 12;
-    assert!(ignored(&info, &reply).is_some());
+    assert!(silent_overflow(&info, &reply).is_some());
 }

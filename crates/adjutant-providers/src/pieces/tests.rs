@@ -183,7 +183,7 @@ fn check(raw: &str, ran: Option<&str>, expect: &str) {
     let mut result = CallResult::ok("done");
     result.args = ran.map(Into::into);
     assert_eq!(
-        serde_json::to_string(&Args::of(&call, &result)).expect("JSON"),
+        serde_json::to_string(&Args::from_call(&call, &result)).expect("JSON"),
         expect
     );
 }

@@ -77,7 +77,7 @@ fn render(piece: &Piece<'_>) -> String {
 /// Returns the shown content, a line for each part and result.
 fn lines(entry: &Entry, info: &ModelInfo) -> (Vec<String>, Vec<String>) {
     let mut warnings = Vec::new();
-    let lines = match shown(entry, info, &mut warnings) {
+    let lines = match project_entry(entry, info, &mut warnings) {
         ProjectedEntry::Nothing => Vec::new(),
         ProjectedEntry::User(pieces) => pieces
             .iter()
@@ -328,7 +328,7 @@ proptest! {
         ]),
     ) {
         let entry = turn(model, stop, blocks);
-        if let ProjectedEntry::Turn(said) = shown(&entry, &info(), &mut Vec::new()) {
+        if let ProjectedEntry::Turn(said) = project_entry(&entry, &info(), &mut Vec::new()) {
             let calls: Vec<_> = said.parts.iter().filter_map(|part| match part {
                 ReplyPart::Call { call, .. } => Some(call.id),
                 _ => None,

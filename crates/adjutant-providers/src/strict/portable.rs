@@ -114,7 +114,7 @@ impl Renames {
         Self(renames)
     }
 
-    fn declared<'a>(&'a self, key: &'a str) -> &'a str {
+    fn to_declared<'a>(&'a self, key: &'a str) -> &'a str {
         let found = self.0.iter().find(|it| it.original == key);
         found.map_or(key, |it| &it.declared)
     }
@@ -202,7 +202,7 @@ impl Translator<'_> {
             let translated = match (name.as_str(), value) {
                 ("properties", Value::Object(map)) => map
                     .iter()
-                    .map(|(key, it)| (self.renames.declared(key).to_owned(), inner(it)))
+                    .map(|(key, it)| (self.renames.to_declared(key).to_owned(), inner(it)))
                     .collect(),
                 ("patternProperties", Value::Object(map)) => map
                     .iter()
@@ -226,7 +226,7 @@ impl Translator<'_> {
                 }
                 ("prefixItems", _) if is_tuple => continue,
                 ("required", Value::Array(keys)) => {
-                    let declared = |key: &str| json!(self.renames.declared(key));
+                    let declared = |key: &str| json!(self.renames.to_declared(key));
                     let keys = keys
                         .iter()
                         .map(|it| it.as_str().map_or(it.clone(), declared));
@@ -279,7 +279,7 @@ impl Translator<'_> {
     fn place(&self, place: &str) -> Option<String> {
         let pointer = place.strip_prefix('#')?;
         self.root.pointer(pointer)?;
-        let is_moved = |part: &str| self.renames.declared(part) != part;
+        let is_moved = |part: &str| self.renames.to_declared(part) != part;
         if pointer.split('/').any(is_moved) || pointer.contains("/items/") {
             return None;
         }

@@ -164,7 +164,7 @@ fn list<'a>(members: &'a Object, name: &str) -> impl Iterator<Item = &'a Value> 
         .flatten()
 }
 
-fn required(members: &Object) -> BTreeSet<String> {
+fn list_required(members: &Object) -> BTreeSet<String> {
     list(members, "required")
         .filter_map(Value::as_str)
         .map(str::to_owned)
@@ -197,7 +197,7 @@ fn either(parts: Vec<Object>) -> Option<Object> {
     let mut parts = parts.into_iter();
     let mut all = parts.next()?;
     for part in parts {
-        let shared = required(&part);
+        let shared = list_required(&part);
         if let Some(Value::Array(names)) = all.get_mut("required") {
             names.retain(|it| it.as_str().is_some_and(|it| shared.contains(it)));
         }

@@ -488,7 +488,7 @@ async fn azure_takes_tokens_of_ones_own_by_name_and_in_code() {
         .key("azure", tokens())
         .model("azure/mine")
         .expect("there are tokens");
-    let azure = Provider::known()
+    let azure = Provider::all()
         .find(|it| it.name == "azure")
         .expect("it is known");
     let in_code = azure

@@ -342,7 +342,7 @@ async fn refusal_is_classified_when_embeddings_are_asked_for() {
     );
 
     let server = Loopback::setup(ScriptedModel::new([]))
-        .fault_all(Fault::unauthorized())
+        .fault_all(Fault::auth_error())
         .start()
         .await
         .expect("a server");

@@ -74,7 +74,7 @@ impl Observe for Scribe {
         self.note(exchange, &format!("frame {event}|{data}"));
     }
 
-    fn ended(&self, exchange: &Exchange, error: Option<&Error>) {
+    fn finish(&self, exchange: &Exchange, error: Option<&Error>) {
         self.note(exchange, &format!("ended {:?}", error.map(Error::kind)));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_llm::{Effort, ErrorKind, ModelInfo, Request, complete};
 use adjutant_providers::{
-    Anthropic, Chat, DialectPatch, Gemini, OpenAi, Provider, WireKind, catalogue::known,
+    Anthropic, Chat, DialectPatch, Gemini, OpenAi, Provider, WireKind, catalogue::builtin_models,
 };
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn guide_lists_every_provider_as_it_is() {
     let guide = std::fs::read_to_string(path).expect("the guide is there");
     let wires = rows(&guide, "| prefix | wire |");
     let efforts = rows(&guide, "| prefix | effort values |");
-    for provider in Provider::known() {
+    for provider in Provider::all() {
         let name = &*provider.name;
         let row = wires
             .get(name)
@@ -51,7 +51,7 @@ fn guide_lists_every_provider_as_it_is() {
         }
         assert_eq!(row[2], provider.base_url_variable, "{name}");
         assert!(row[3].contains(&provider.base_url), "{name}: {}", row[3]);
-        let listed = known().filter(|info| info.provider() == name);
+        let listed = builtin_models().filter(|info| info.provider() == name);
         let listed: BTreeSet<_> = listed.flat_map(|info| info.efforts).collect();
         let listed: Vec<_> = listed.into_iter().map(Effort::name).collect();
         let expect = match (&*listed.join(", "), name.strip_suffix("-chat")) {
@@ -74,7 +74,7 @@ fn provider_is_the_same_when_it_was_stored() {
         .like("vllm")
         .dialect(patch)
         .header("x-team", "7");
-    for provider in Provider::known().chain([full, Provider::new("bare", "")]) {
+    for provider in Provider::all().chain([full, Provider::new("bare", "")]) {
         let text = serde_json::to_string(&provider).expect("JSON");
         assert_eq!(
             serde_json::from_str::<Provider>(&text).ok().as_ref(),
@@ -90,8 +90,8 @@ fn provider_is_the_same_when_it_was_stored() {
 
 #[test]
 fn models_of_the_catalogue_are_of_providers_that_are_known() {
-    let known: Vec<String> = Provider::known().map(|it| it.name).collect();
-    for info in adjutant_providers::catalogue::known() {
+    let known: Vec<String> = Provider::all().map(|it| it.name).collect();
+    for info in adjutant_providers::catalogue::builtin_models() {
         assert!(known.iter().any(|it| it == info.provider()), "{}", info.id);
     }
 }

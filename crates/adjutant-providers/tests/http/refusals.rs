@@ -268,7 +268,7 @@ fn request_with_image() -> Request {
         },
     };
     let message = UserMessage::from(vec![Content::text("look"), Content::Image(image)]);
-    Request::of(Transcript::from_iter([message.into()]))
+    Request::from_entries(Transcript::from_iter([message.into()]))
 }
 
 #[tokio::test]

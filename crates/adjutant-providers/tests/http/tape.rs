@@ -73,7 +73,7 @@ async fn tape_holds_what_was_asked_and_what_came_when_an_exchange_ends() {
     ];
     expect.sort_unstable();
     assert_eq!(
-        (files(&folder), tape.lost()),
+        (files(&folder), tape.write_failures()),
         (expect.map(str::to_owned).to_vec(), 0)
     );
     #[cfg(unix)]

@@ -203,7 +203,7 @@ impl Starter for Tasks {
         let host = workspace.clone();
         let lock = blocking(move || host.lock_host()).await?;
         let lookup = Arc::clone(&self.options.credentials);
-        let credentials = Credentials::of(&prepared.resolved, |name| lookup(name));
+        let credentials = Credentials::from_lookup(&prepared.resolved, |name| lookup(name));
         let on_restart = prepared.resolved.manifest.on_restart;
         let prompter = tokio::select! {
             biased;
@@ -234,7 +234,7 @@ impl Starter for Tasks {
     fn clean_up(&self, _: &Workspace) {}
 
     fn logs(&self, workspace: &Workspace) -> Logs {
-        Logs::of(workspace, LogLimits::default())
+        Logs::new(workspace, LogLimits::default())
     }
 }
 

@@ -438,7 +438,7 @@ impl Life {
             return Ok(());
         }
         blocking(move || {
-            trust.admit(&Wants::of_workspace(
+            trust.admit(&Wants::from_workspace(
                 &workspace,
                 &resolved.manifest,
                 &files,
@@ -713,7 +713,7 @@ pub(super) fn next_look(waited: Duration) -> Duration {
 
 pub(super) fn failure(error: &Error) -> Status {
     let line = error.message().lines().next().unwrap_or_default();
-    Status::failed(Reason::of(error), line)
+    Status::failed(Reason::from_error(error), line)
 }
 
 pub(super) fn stopped() -> Error {

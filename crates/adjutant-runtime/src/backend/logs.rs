@@ -60,7 +60,7 @@ pub struct LogLines {
 
 impl Logs {
     /// The logs of a workspace.
-    pub fn of(workspace: &Workspace, limits: LogLimits) -> Self {
+    pub fn new(workspace: &Workspace, limits: LogLimits) -> Self {
         Self {
             folder: workspace.logs(),
             limits,

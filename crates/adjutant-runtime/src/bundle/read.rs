@@ -123,7 +123,7 @@ pub fn import(
     let settled = || settle(&part, id, &name, options).map_err(|error| within(from, &error));
     let done = bundle.unpack(&part).and_then(|()| settled());
     let done = done.and_then(|()| {
-        let wants = Wants::of_agent(&Workspace::at(&part))?;
+        let wants = Wants::from_agent(&Workspace::at(&part))?;
         trust.admit(&wants.clone().with_content(&bundle.digest))?;
         let folder = home.workspace(id);
         fs::rename(&part, folder.root()).map_err(|error| storage("make", folder.root(), error))?;
@@ -150,7 +150,7 @@ pub fn inspect(from: &Path, options: &ImportOptions) -> Result<Wants, Error> {
     let part = std::env::temp_dir().join(format!("adjutant{PART}{id}"));
     let settled = || settle(&part, id, &name, options).map_err(|error| within(from, &error));
     let settled = bundle.unpack(&part).and_then(|()| settled());
-    let wants = settled.and_then(|()| Wants::of_agent(&Workspace::at(&part)));
+    let wants = settled.and_then(|()| Wants::from_agent(&Workspace::at(&part)));
     let wants = wants.map(|wants| wants.with_content(&bundle.digest));
     remove_folder(&part)?;
     wants

@@ -161,7 +161,7 @@ fn settled(
 /// Collects the contents of the file, and its header.
 fn gather(entry: &Entry, found: FoundFiles) -> Result<(Exported, Vec<FileSource>, List), Error> {
     let workspace = &entry.workspace;
-    let mut carried = Carried::of(workspace)?;
+    let mut carried = Carried::from_workspace(workspace)?;
     let kept = found.files.into_iter().map(|listed| {
         (
             FileSource::File(workspace.root().join(&listed.path)),
@@ -258,7 +258,7 @@ struct Carried {
 }
 
 impl Carried {
-    fn of(workspace: &Workspace) -> Result<Self, Error> {
+    fn from_workspace(workspace: &Workspace) -> Result<Self, Error> {
         let (agent, mut made): (AgentFile, Prepared) = (
             workspace.agent()?,
             read_json(&workspace.file("prepared.json"))?,

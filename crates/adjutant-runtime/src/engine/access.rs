@@ -17,7 +17,7 @@ use crate::{
 const MEANT: [&str; 2] = ["task_complete", "find_tools"];
 
 /// Returns the decision on the calls of a tool, and its text.
-fn of<'a>(access: &'a Access, tool: &str) -> (Approval, Option<&'a Arc<str>>) {
+fn find_approval<'a>(access: &'a Access, tool: &str) -> (Approval, Option<&'a Arc<str>>) {
     let rule = access.rules.iter().find(|rule| any_fits(&rule.tools, tool));
     match rule {
         Some(rule) if !MEANT.contains(&tool) || rule.tools.iter().any(|name| **name == *tool) => {
@@ -39,7 +39,7 @@ pub(super) fn install(agent: Agent, name: &Arc<str>, access: &Access) -> Agent {
     agent
         .on(move |cx: HookContext, point: BeforeTool| {
             // Hooks also see the calls of sub-agents, which have their own rules.
-            let verdict = match of(&denies, &point.call.name.0) {
+            let verdict = match find_approval(&denies, &point.call.name.0) {
                 (Approval::Deny, say) if cx.who.config_name == own => {
                     Verdict::Deny(denied(&point, say))
                 }
@@ -57,7 +57,8 @@ pub(super) fn over(
     rules: Option<&Rules>,
 ) -> Arc<dyn Toolbox> {
     let (denies, asks) = (access.clone(), access.clone());
-    let tools = tools.filter(move |_, spec| of(&denies, &spec.name().0).0 != Approval::Deny);
+    let tools =
+        tools.filter(move |_, spec| find_approval(&denies, &spec.name().0).0 != Approval::Deny);
     let tools = tools.confirm_when(move |spec, _| asked(&asks, spec));
     match rules {
         Some(rules) => Arc::new(rules.over(tools)),
@@ -66,7 +67,7 @@ pub(super) fn over(
 }
 
 fn asked(access: &Access, spec: &ToolSpec) -> Option<Ask> {
-    match of(access, &spec.name().0) {
+    match find_approval(access, &spec.name().0) {
         (Approval::Ask, Some(say)) => Some(Ask::approval(Arc::clone(say))),
         (Approval::Ask, None) => {
             let remarks = spec

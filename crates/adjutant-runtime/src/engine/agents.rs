@@ -116,7 +116,7 @@ impl Agents {
     /// # Errors
     /// `Config` if there is no such agent.
     pub(super) fn child(self: &Arc<Self>, info: &LogInfo) -> Option<Result<Agent, Error>> {
-        let role = ChildRole::of(info)?;
+        let role = ChildRole::from_info(info)?;
         let registry = Registry::new();
         if let Some(member) = self.member(&role.agent) {
             let place = AgentPosition {

@@ -217,14 +217,14 @@ impl EngineBuilder {
         let manifest = &resolved.manifest;
         manifest.check_version()?;
         let first = entry(manifest)?;
-        let (folder, workspace) = Folder::of(workspace, is_used)?;
+        let (folder, workspace) = Folder::open(workspace, is_used)?;
         let store = match self.store {
             Some(store) => store,
             None => Store::open(&manifest.sessions.store, &workspace, &credentials, &world).await?,
         };
         let chosen_from = match self.chosen_from {
             Some(chosen_from) => chosen_from,
-            None => Models::of(
+            None => Models::from_manifest(
                 manifest,
                 &credentials,
                 providers,
@@ -294,7 +294,7 @@ impl EngineBuilder {
             lead: Box::new(move |session| {
                 // A temporary directory is removed with the last handle.
                 let _in = &folder;
-                leads.of(session, &usual)
+                leads.lead(session, &usual)
             }),
             forget: Box::new(move |session| forgetful.forget(session)),
             model,
@@ -302,14 +302,14 @@ impl EngineBuilder {
             options,
             sessions,
             due,
-            glances: Glances::of(&table),
+            glances: Glances::with_table(&table),
             default_session,
             name: Arc::clone(&manifest.name),
             lasts,
             calls: Calls::default(),
             table,
             rules,
-            kept_rules: KeptRules::of(&workspace),
+            kept_rules: KeptRules::from_workspace(&workspace),
         });
         Ok(Engine {
             resolved: Arc::new(resolved),

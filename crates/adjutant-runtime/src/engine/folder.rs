@@ -21,7 +21,10 @@ impl Folder {
     ///
     /// # Errors
     /// `Storage` if it cannot be created.
-    pub(super) fn of(given: Option<Workspace>, is_used: bool) -> Result<(Self, Workspace), Error> {
+    pub(super) fn open(
+        given: Option<Workspace>,
+        is_used: bool,
+    ) -> Result<(Self, Workspace), Error> {
         let (folder, workspace) = match given {
             Some(workspace) => (Self { own: None }, workspace),
             None => {

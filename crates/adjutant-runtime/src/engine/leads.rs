@@ -51,7 +51,7 @@ impl Leads {
     ///
     /// # Errors
     /// `Invalid` if the name is invalid.
-    pub(super) fn of(&self, session: &str, usual: &str) -> Result<Lead, Error> {
+    pub(super) fn lead(&self, session: &str, usual: &str) -> Result<Lead, Error> {
         if session.is_empty() || session.len() > MAX_ID_BYTES || session.contains(char::is_control)
         {
             let message = format!(

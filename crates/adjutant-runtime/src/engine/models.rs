@@ -51,7 +51,7 @@ impl Models {
     ///
     /// # Errors
     /// `Config` if a provider or a model of the manifest is inconsistent.
-    pub(super) fn of(
+    pub(super) fn from_manifest(
         manifest: &Manifest,
         credentials: &Credentials,
         providers: Vec<Provider>,

@@ -87,14 +87,14 @@ impl Parts {
 
     /// Returns the names of all parts.
     pub fn names(&self) -> PartNames {
-        fn of<T>(map: &BTreeMap<Arc<str>, T>) -> BTreeSet<String> {
+        fn key_names<T>(map: &BTreeMap<Arc<str>, T>) -> BTreeSet<String> {
             map.keys().map(|name| name.to_string()).collect()
         }
         PartNames {
-            models: of(&self.models),
+            models: key_names(&self.models),
             effects: self.effects.kinds().map(str::to_owned).collect(),
-            toolboxes: of(&self.toolboxes),
-            middleware: of(&self.middleware),
+            toolboxes: key_names(&self.toolboxes),
+            middleware: key_names(&self.middleware),
             providers: self
                 .providers
                 .iter()

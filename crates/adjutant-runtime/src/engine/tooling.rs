@@ -234,7 +234,8 @@ fn programs(
     if manifest.process_tools.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let around = Surroundings::of(workspace, &manifest.environment, holder.unwrap_or_default());
+    let around =
+        Surroundings::from_workspace(workspace, &manifest.environment, holder.unwrap_or_default());
     let made = manifest
         .process_tools
         .iter()

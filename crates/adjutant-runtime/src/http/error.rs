@@ -97,7 +97,7 @@ pub(crate) fn line(error: &Error) -> String {
 }
 
 impl Wire {
-    pub(super) fn of(error: &Error) -> Self {
+    pub(super) fn from_error(error: &Error) -> Self {
         let kind = name_of(error.kind()).to_owned();
         Self {
             error: ErrorBody {
@@ -146,7 +146,7 @@ pub(super) fn too_long() -> Error {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let told = (self.status, Json(Wire::of(&self.error)));
+        let told = (self.status, Json(Wire::from_error(&self.error)));
         // A client that should retry later must not keep its connection.
         match (self.status, self.error.kind()) {
             (StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Busy) => (

@@ -174,11 +174,11 @@ pub(super) fn router(site: &Arc<Site>, keys: Keys, others: Router<Arc<Site>>) ->
         .route("/v1/ready", get(ready))
         .route("/v1/status", get(status))
         .route("/v1/stop", post(stop));
-    guarded(of_agent(router, "/v1"), keys).with_state(Arc::clone(site))
+    guarded(add_agent_routes(router, "/v1"), keys).with_state(Arc::clone(site))
 }
 
 /// Adds the routes of one agent below a path.
-pub(crate) fn of_agent<P: Plane>(router: Router<Arc<P>>, below: &str) -> Router<Arc<P>> {
+pub(crate) fn add_agent_routes<P: Plane>(router: Router<Arc<P>>, below: &str) -> Router<Arc<P>> {
     let at = |path: &str| format!("{below}{path}");
     router
         .route(&at("/prompt"), post(prompt))

@@ -67,7 +67,7 @@ impl Simple {
     /// Returns the last frame.
     pub(super) fn end(self) -> (&'static str, Value) {
         self.last
-            .unwrap_or_else(|| of_error(ErrorKind::Agent, "the run ended without a result"))
+            .unwrap_or_else(|| error_event(ErrorKind::Agent, "the run ended without a result"))
     }
 }
 
@@ -77,20 +77,20 @@ fn last(result: &RunResult) -> (&'static str, Value) {
             "message.create",
             json!({ "text": result.text(), "outcome": result.outcome.kind() }),
         ),
-        Outcome::Failed { failure } => of_error(ErrorKind::Agent, &failure.to_string()),
+        Outcome::Failed { failure } => error_event(ErrorKind::Agent, &failure.to_string()),
         Outcome::Cancelled { by } => {
-            of_error(ErrorKind::Closed, &format!("the run was cancelled by {by}"))
+            error_event(ErrorKind::Closed, &format!("the run was cancelled by {by}"))
         }
-        Outcome::Paused { .. } => of_error(
+        Outcome::Paused { .. } => error_event(
             ErrorKind::Conflict,
             "the run waits for an answer: see /v1/resume",
         ),
     }
 }
 
-fn of_error(kind: ErrorKind, message: &str) -> (&'static str, Value) {
+fn error_event(kind: ErrorKind, message: &str) -> (&'static str, Value) {
     (
         super::sse::ERROR,
-        serde_json::to_value(Wire::of(&Error::new(kind, message))).unwrap_or_default(),
+        serde_json::to_value(Wire::from_error(&Error::new(kind, message))).unwrap_or_default(),
     )
 }

@@ -74,7 +74,7 @@ pub(super) fn simple(events: EventStream) -> impl Stream<Item = Result<Event, In
 }
 
 fn broken(error: &Error) -> Event {
-    frame(ERROR, &Wire::of(error))
+    frame(ERROR, &Wire::from_error(error))
 }
 
 /// The name of an event in its JSON.

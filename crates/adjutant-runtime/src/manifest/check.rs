@@ -91,7 +91,7 @@ impl Around {
             .providers
             .iter()
             .filter_map(|it| Some(it.get("base_url_variable")?.as_str()?.to_owned()));
-        let names = Provider::known().map(|it| it.base_url_variable).chain(own);
+        let names = Provider::all().map(|it| it.base_url_variable).chain(own);
         let is_set = |name: &String| {
             !name.is_empty() && lookup(name).is_some_and(|it| !it.trim().is_empty())
         };

@@ -58,7 +58,7 @@ impl ManifestReader<'_> {
         let shown: Arc<str> = path.display().to_string().into();
         let wrong = |message: String| match by {
             Some(mark) => Problem::new(mark, format!("{}: {message}", quoted(&shown))),
-            None => Problem::of_file(Arc::clone(&shown), message),
+            None => Problem::in_file(Arc::clone(&shown), message),
         };
         let (real, folder) = match place(path, text) {
             Ok(it) => it,

@@ -124,7 +124,7 @@ pub(crate) fn with_fields(
     let mut problems = Problems::default();
     let value =
         serde_json::to_value(manifest).map_err(|error| Problem::new(&mark, error.to_string()))?;
-    let mut root = Node::of_json(&mark, &value);
+    let mut root = Node::from_json(&mark, &value);
     set::overrides(
         &mut root,
         &Overrides {
@@ -173,7 +173,7 @@ impl Loaded {
         let mut root = self.tree.clone();
         set::overrides(&mut root, &overrides, &mut problems);
         let (manifest, _, _) = meant(root, |_| self.around.clone(), problems)?;
-        let needs = needs::of(&manifest);
+        let needs = needs::find_variables(&manifest);
         Ok(Resolved {
             manifest,
             sources: self.sources.clone(),

@@ -10,14 +10,14 @@ use super::{Manifest, ServerSpec, vars};
 const USUAL: &str = "ADJUTANT_MODEL";
 
 /// Returns the sorted names of the variables that a manifest needs.
-pub(crate) fn of(manifest: &Manifest) -> Vec<String> {
+pub(crate) fn find_variables(manifest: &Manifest) -> Vec<String> {
     // Errors of a provider were reported before.
     let own = manifest
         .providers
         .iter()
         .filter_map(|it| serde_json::from_value::<Provider>(it.clone()).ok());
     let own: Vec<Provider> = own.collect();
-    let known = Provider::known().filter(|it| own.iter().all(|mine| mine.name != it.name));
+    let known = Provider::all().filter(|it| own.iter().all(|mine| mine.name != it.name));
     let providers: Vec<Provider> = known.chain(own.iter().cloned()).collect();
     let mut names: BTreeSet<String> = BTreeSet::new();
     let mut take = |provider: &Provider| names.extend(provider.variables().map(str::to_owned));

@@ -142,7 +142,7 @@ impl Node {
     }
 
     /// Converts a value from JSON.
-    pub(super) fn of_json(mark: &Mark, value: &Json) -> Self {
+    pub(super) fn from_json(mark: &Mark, value: &Json) -> Self {
         let plain = |text: String| {
             Content::Scalar(Scalar {
                 text,
@@ -151,12 +151,15 @@ impl Node {
         };
         let content = match value {
             Json::String(text) => return Self::text(mark, text.as_str()),
-            Json::Array(items) => {
-                Content::List(items.iter().map(|item| Self::of_json(mark, item)).collect())
-            }
+            Json::Array(items) => Content::List(
+                items
+                    .iter()
+                    .map(|item| Self::from_json(mark, item))
+                    .collect(),
+            ),
             Json::Object(map) => {
                 let entry = |(key, value): (&String, &Json)| {
-                    (Key::new(mark, key.as_str()), Self::of_json(mark, value))
+                    (Key::new(mark, key.as_str()), Self::from_json(mark, value))
                 };
                 Content::Map(Map {
                     entries: map.iter().map(entry).collect(),

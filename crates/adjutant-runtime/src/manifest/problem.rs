@@ -47,7 +47,7 @@ impl Problem {
         }
     }
 
-    pub(super) fn of_file(file: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
+    pub(super) fn in_file(file: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
         Self {
             file: file.into(),
             line: 0,

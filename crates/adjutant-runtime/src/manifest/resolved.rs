@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Manifest, Problems, VERSION, needs, of_yaml, yaml};
+use super::{Manifest, Problems, VERSION, needs, parse_yaml, yaml};
 use crate::error::{Error, ErrorKind};
 
 /// The resolved configuration of an agent. It contains no credentials, so it can be printed.
@@ -82,8 +82,8 @@ impl Overrides {
 
 impl Resolved {
     /// Creates a configuration from a manifest that an application built, unchanged.
-    pub fn of(manifest: Manifest) -> Self {
-        let needs = needs::of(&manifest);
+    pub fn from_manifest(manifest: Manifest) -> Self {
+        let needs = needs::find_variables(&manifest);
         Self {
             manifest,
             sources: Vec::new(),
@@ -108,6 +108,6 @@ impl Resolved {
     /// # Errors
     /// `Manifest` with line and column if it is invalid.
     pub fn from_yaml(text: &str) -> Result<Self, Error> {
-        of_yaml(text).map_err(|problem| Problems::from(problem).into())
+        parse_yaml(text).map_err(|problem| Problems::from(problem).into())
     }
 }

@@ -110,7 +110,7 @@ fn one(root: &mut Node, path: &[&str], value: &Value, mark: &Mark) -> Result<(),
 /// Descends to the field, and creates missing mappings. Fields are never removed.
 fn into(node: &mut Node, path: &[&str], value: &Value, mark: &Mark) -> Result<(), Problem> {
     let Some((first, rest)) = path.split_first() else {
-        *node = Node::of_json(mark, value);
+        *node = Node::from_json(mark, value);
         return Ok(());
     };
     if first.is_empty() {

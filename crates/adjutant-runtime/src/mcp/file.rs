@@ -166,7 +166,7 @@ impl McpFile {
             },
             ..Manifest::default()
         };
-        let wants = Wants::of(&manifest, self.folder())?;
+        let wants = Wants::from_manifest(&manifest, self.folder())?;
         let pinned = |wants: Wants, (name, spec): &(Arc<str>, ServerSpec)| {
             wants.with_pins(name, &Pins::from_server(spec, work))
         };

@@ -273,7 +273,7 @@ impl RemoteTask {
                         .status
                         .state
                         .waits()
-                        .then(|| RemoteQuestion::of(name, &task.status))
+                        .then(|| RemoteQuestion::from_status(name, &task.status))
                         .transpose()?;
                     if let Some(question) = question.filter(|it| !heard.contains(&it.id)) {
                         return Ok(Waited::Asks(question));
@@ -351,7 +351,7 @@ impl RemoteTask {
 impl RemoteQuestion {
     /// # Errors
     /// If the question is too large.
-    fn of(name: &str, status: &TaskStatus) -> Result<Self, ToolError> {
+    fn from_status(name: &str, status: &TaskStatus) -> Result<Self, ToolError> {
         let message = status.message.clone().unwrap_or_default();
         let id = if message.message_id.is_empty() {
             json!(status).to_string()
@@ -359,7 +359,7 @@ impl RemoteQuestion {
             message.message_id
         };
         let id = if id.len() > MAX_NAME {
-            Digest::of(id.as_bytes()).to_string()
+            Digest::compute(id.as_bytes()).to_string()
         } else {
             id
         };

@@ -133,8 +133,8 @@ impl Tool for PeerTool {
         let Some(peer) = self.peers.iter().find(|peer| *peer.name == *args.peer) else {
             return Err(wrong(format!("there is no peer {:?}", args.peer)));
         };
-        let line = RunLine::of(&cx)?;
-        let (path, left) = (self.path(&cx.who), line.left());
+        let line = RunLine::from_context(&cx)?;
+        let (path, left) = (self.path(&cx.who), line.remaining());
         if let Door::A2a { url, token } = &peer.door {
             if args.session.is_some() || args.prompt.trim().is_empty() {
                 return Err(wrong(format!("{} is asked with a prompt alone", peer.name)));
@@ -186,7 +186,7 @@ impl Tool for PeerTool {
             .timeout(time)
             .call(call);
         let reply = answer(peer, request, is_new, &cx.cancel).await?;
-        let told = Told::of(&peer.name, &reply);
+        let told = Told::from_reply(&peer.name, &reply);
         // A waiting call is requested again, and counted when it has ended.
         if let Some(used) = reply
             .used
@@ -413,7 +413,7 @@ fn wrong(why: String) -> ToolError {
 }
 
 impl Told {
-    fn of(peer: &str, reply: &PromptReply) -> Self {
+    fn from_reply(peer: &str, reply: &PromptReply) -> Self {
         let said = if reply.text.is_empty() {
             String::new()
         } else {

@@ -56,7 +56,7 @@ impl Binary {
         let pin = sha256.map(|sha256| {
             let pin = Pin {
                 sha256: sha256.to_ascii_lowercase(),
-                seen: Mutex::new(FileStamp::of(&about)),
+                seen: Mutex::new(FileStamp::from_metadata(&about)),
             };
             pin.verify(&path).map(|()| pin)
         });
@@ -77,7 +77,7 @@ impl Binary {
     pub(super) fn check(&self) -> Result<(), ToolError> {
         let about = look(&self.path).map_err(ToolError::failed)?;
         let Some(pin) = &self.pin else { return Ok(()) };
-        let now = FileStamp::of(&about);
+        let now = FileStamp::from_metadata(&about);
         let is_seen = *pin.seen.lock().unwrap_or_else(PoisonError::into_inner) == now;
         if !is_seen {
             pin.verify(&self.path).map_err(ToolError::failed)?;
@@ -102,7 +102,7 @@ impl Pin {
 }
 
 impl FileStamp {
-    fn of(about: &Metadata) -> Self {
+    fn from_metadata(about: &Metadata) -> Self {
         Self {
             device: about.dev(),
             inode: about.ino(),

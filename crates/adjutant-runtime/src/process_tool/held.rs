@@ -52,7 +52,7 @@ impl ProgramHolder {
     }
 
     /// Returns the sandbox of a program, with the additional permissions of its manifest.
-    pub(super) fn of(&self, program: &Path, tool: &ProcessTool) -> Hold {
+    pub(super) fn program_sandbox(&self, program: &Path, tool: &ProcessTool) -> Hold {
         widened(self.0.clone(), program, &tool.args, &tool.sandbox)
     }
 }

@@ -178,7 +178,7 @@ impl LocalPrompter {
         match self.asked().sessions.transcript(log, Seq(u64::MAX)).await {
             Ok(run) => Ok(Some(run).filter(|run| run.run().0 > 0)),
             Err(error) if error.kind == JournalErrorKind::Missing => Ok(None),
-            Err(error) => Err(told::of_journal(error)),
+            Err(error) => Err(told::journal_error(error)),
         }
     }
 

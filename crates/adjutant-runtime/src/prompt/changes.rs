@@ -46,7 +46,7 @@ impl FileHistory {
                 }
                 Record::App { kind, data, .. } => {
                     history.changes.extend(
-                        FileChange::of_note(kind, data).map(|change| (stamped.seq, change)),
+                        FileChange::from_note(kind, data).map(|change| (stamped.seq, change)),
                     );
                 }
                 _ => {}

@@ -20,7 +20,7 @@ pub(super) async fn fork(
         .journal()
         .info(&from)
         .await
-        .map_err(told::of_journal)?
+        .map_err(told::journal_error)?
         .head;
     let mut at = request.at.map(Seq);
     if let Some(at) = at.filter(|at| *at > head) {
@@ -41,7 +41,7 @@ pub(super) async fn fork(
     let made = sessions
         .fork(&from, at, &to)
         .await
-        .map_err(told::of_journal)?;
+        .map_err(told::journal_error)?;
     let Some(edited) = edited else {
         return Ok(made);
     };
@@ -58,7 +58,7 @@ pub(super) async fn fork(
         Err(error) => {
             // Without the result it is not the requested fork. If it cannot be deleted, it stays as a plain fork.
             let _ = sessions.delete(&to).await;
-            Err(told::of_journal(error))
+            Err(told::journal_error(error))
         }
     }
 }
@@ -73,7 +73,7 @@ async fn edit(
     let mut found = None;
     let mut records = sessions.journal().read(from, Seq(0));
     while let Some(stamped) = records.next().await {
-        let stamped = stamped.map_err(told::of_journal)?;
+        let stamped = stamped.map_err(told::journal_error)?;
         if at.is_some_and(|at| stamped.seq > at) {
             break;
         }

@@ -64,7 +64,7 @@ struct Glance {
 
 impl Glances {
     /// Creates the cache for the sessions of this table.
-    pub(crate) fn of(table: &Arc<SessionTable>) -> Self {
+    pub(crate) fn with_table(table: &Arc<SessionTable>) -> Self {
         Self {
             table: Some(Arc::clone(table)),
             ..Self::default()
@@ -90,7 +90,7 @@ impl Glances {
             while glance.at < until
                 && let Some(stamped) = records.next().await
             {
-                glance.take(&*stamped.map_err(told::of_journal)?);
+                glance.take(&*stamped.map_err(told::journal_error)?);
             }
             let now = glance.clone();
             self.kept(|kept| {
@@ -110,7 +110,7 @@ impl Glances {
             state,
             usage: is_known.then_some(glance.usage),
             cost: glance.cost.filter(|_| is_known),
-            ..SessionInfo::of(info)
+            ..SessionInfo::from_log(info)
         })
     }
 
@@ -174,7 +174,7 @@ async fn state(
         Some(Work::Parked { .. }) => SessionState::Waiting,
         Some(Work::Aside { .. }) => SessionState::Aside,
         // The journal has no information about it, or it is newer.
-        _ => match sessions.open_run(info).await.map_err(told::of_journal)? {
+        _ => match sessions.open_run(info).await.map_err(told::journal_error)? {
             None => ended,
             Some(open) if open.pauses.is_empty() => at_work,
             Some(_) => SessionState::Waiting,
@@ -192,7 +192,7 @@ pub(super) fn is_driven(info: &LogInfo) -> bool {
 
 impl SessionInfo {
     /// Converts the information about a session without its log.
-    pub(super) fn of(info: LogInfo) -> Self {
+    pub(super) fn from_log(info: LogInfo) -> Self {
         Self {
             name: info.log.0,
             changed_ms: info.updated_ms,

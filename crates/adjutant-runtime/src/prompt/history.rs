@@ -36,13 +36,13 @@ pub(super) async fn messages(
     request: &MessagesRequest,
 ) -> Result<MessagePage, Error> {
     let limit = session::page(request.limit)?;
-    let head = journal.info(log).await.map_err(told::of_journal)?.head.0;
+    let head = journal.info(log).await.map_err(told::journal_error)?.head.0;
     let first = journal
         .read(log, Seq(0))
         .next()
         .await
         .transpose()
-        .map_err(told::of_journal)?;
+        .map_err(told::journal_error)?;
     let Some(first) = first else {
         return Ok(MessagePage::default());
     };
@@ -85,7 +85,7 @@ async fn read(
     let mut queued = BTreeSet::new();
     let mut records = journal.read(log, Seq(after));
     while let Some(stamped) = records.next().await {
-        let stamped = stamped.map_err(told::of_journal)?;
+        let stamped = stamped.map_err(told::journal_error)?;
         if stamped.seq.0 > last {
             break;
         }
@@ -132,7 +132,7 @@ pub(super) async fn sessions(
     let is_choice = wanted.is_some() || request.state.is_some();
     let (mut page, mut looked, mut most) = (SessionPage::default(), 0, MAX_READ);
     loop {
-        let found = sessions.list(&query).await.map_err(told::of_journal)?;
+        let found = sessions.list(&query).await.map_err(told::journal_error)?;
         for info in found.logs {
             looked += 1;
             if wanted
@@ -154,7 +154,7 @@ pub(super) async fn sessions(
         match found.next {
             Some(next) if is_choice && looked < MAX_LOOKED => query.after = Some(next),
             next => {
-                page.after = next.as_ref().map(of_mark);
+                page.after = next.as_ref().map(format_mark);
                 return Ok(page);
             }
         }
@@ -175,13 +175,13 @@ fn is_about(info: &LogInfo, wanted: &str) -> bool {
     texts.any(|text| text.to_lowercase().contains(wanted))
 }
 
-pub(super) fn of_mark(mark: &PageMark) -> String {
+pub(super) fn format_mark(mark: &PageMark) -> String {
     format!("{}:{}", mark.updated_ms, mark.log.0)
 }
 
 /// Returns the cursor after a session.
 pub(super) fn mark_of(info: &LogInfo) -> String {
-    of_mark(&PageMark {
+    format_mark(&PageMark {
         updated_ms: info.updated_ms,
         log: info.log.clone(),
     })
@@ -211,7 +211,7 @@ impl HistoryReader {
         let who = Arc::new(Identity::root(thread.clone(), "", ""));
         Self {
             thread: thread.clone(),
-            events: Events::of(who),
+            events: Events::new(who),
         }
     }
 
@@ -223,17 +223,17 @@ impl HistoryReader {
         if let Record::Seeded { entries } = &stamped.record {
             entries
                 .iter()
-                .for_each(|entry| of_entry(entry, stamped.at_ms, &mut messages));
+                .for_each(|entry| add_entry(entry, stamped.at_ms, &mut messages));
         }
         self.events
-            .fold(stamped, |event| of_event(&event, &mut messages));
+            .fold(stamped, |event| add_event(&event, &mut messages));
         messages
     }
 }
 
-fn of_event(event: &Event, messages: &mut Vec<SessionMessage>) {
+fn add_event(event: &Event, messages: &mut Vec<SessionMessage>) {
     match &event.kind {
-        EventKind::EntryAdded { content } => of_entry(content, event.at_ms, messages),
+        EventKind::EntryAdded { content } => add_entry(content, event.at_ms, messages),
         EventKind::ReplyFinished { reply, .. } => {
             add("assistant", reply.text(), event.at_ms, messages)
         }
@@ -242,7 +242,7 @@ fn of_event(event: &Event, messages: &mut Vec<SessionMessage>) {
     }
 }
 
-fn of_entry(entry: &Entry, at_ms: u64, messages: &mut Vec<SessionMessage>) {
+fn add_entry(entry: &Entry, at_ms: u64, messages: &mut Vec<SessionMessage>) {
     match entry {
         // A reminder is for the model and has no author.
         Entry::User(message) if !matches!(message.origin, Origin::Reminder { .. }) => {

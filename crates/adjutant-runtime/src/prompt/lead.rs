@@ -57,10 +57,14 @@ impl Lead {
         Ok(LeadRun::new(match self {
             Lead::Agent(agent) => {
                 let run = model.into_iter().fold(agent.run(prompt), RunBuilder::model);
-                Kind::Agent(Box::new(run.stream().map_err(told::of_agent)?.saved()))
+                Kind::Agent(Box::new(
+                    run.stream().map_err(told::agent_error)?.only_saved(),
+                ))
             }
             Lead::HandoffChain(_) if model.is_some() => return Err(several()),
-            Lead::HandoffChain(chain) => Kind::HandoffChain(Box::new(chain.stream(prompt).saved())),
+            Lead::HandoffChain(chain) => {
+                Kind::HandoffChain(Box::new(chain.stream(prompt).only_saved()))
+            }
         }))
     }
 
@@ -81,10 +85,12 @@ impl Lead {
             Lead::Agent(agent) => {
                 let run = agent.run(message);
                 let run = time.into_iter().fold(run, RunBuilder::deadline);
-                Kind::Agent(Box::new(run.stream().map_err(told::of_agent)?.saved()))
+                Kind::Agent(Box::new(
+                    run.stream().map_err(told::agent_error)?.only_saved(),
+                ))
             }
             Lead::HandoffChain(chain) => {
-                Kind::HandoffChain(Box::new(chain.stream(message).saved()))
+                Kind::HandoffChain(Box::new(chain.stream(message).only_saved()))
             }
         }))
     }
@@ -147,11 +153,13 @@ impl Lead {
                 let run = model
                     .into_iter()
                     .fold(agent.resume(answers), RunBuilder::model);
-                Kind::Agent(Box::new(run.stream().map_err(told::of_agent)?.saved()))
+                Kind::Agent(Box::new(
+                    run.stream().map_err(told::agent_error)?.only_saved(),
+                ))
             }
             Lead::HandoffChain(_) if model.is_some() => return Err(several()),
             Lead::HandoffChain(chain) => {
-                Kind::HandoffChain(Box::new(chain.resume_stream(answers).saved()))
+                Kind::HandoffChain(Box::new(chain.resume_stream(answers).only_saved()))
             }
         }))
     }
@@ -161,7 +169,7 @@ impl Lead {
         Ok(match self {
             Lead::Agent(agent) => Some(agent),
             Lead::HandoffChain(chain) => {
-                chain.agent(&chain.active().await.map_err(told::of_chain)?)
+                chain.agent(&chain.active().await.map_err(told::chain_error)?)
             }
         })
     }
@@ -169,7 +177,7 @@ impl Lead {
     /// Closes an interrupted run.
     pub(super) async fn close(&self) -> Result<(), Error> {
         match self.active().await? {
-            Some(agent) => agent.log().close().await.map_err(told::of_agent),
+            Some(agent) => agent.log().close().await.map_err(told::agent_error),
             None => Ok(()),
         }
     }
@@ -200,7 +208,7 @@ impl Lead {
         match self {
             Lead::Agent(agent) => opened(agent).await,
             Lead::HandoffChain(chain) => {
-                let active = chain.active().await.map_err(told::of_chain)?;
+                let active = chain.active().await.map_err(told::chain_error)?;
                 // Without answers, a crash may have come between two agents, of which none has an open run.
                 match chain.agent(&active) {
                     Some(agent) => Ok(answers.is_empty() || opened(agent).await?),
@@ -221,7 +229,7 @@ fn several() -> Error {
 
 /// True if a run of the session is unfinished.
 async fn opened(agent: &Agent) -> Result<bool, Error> {
-    agent.log().open().await.map_err(told::of_agent)?;
+    agent.log().open().await.map_err(told::agent_error)?;
     Ok(agent.log().has_open_run())
 }
 
@@ -321,12 +329,12 @@ impl LeadRun {
                 .result()
                 .and_then(Result::err)
                 .cloned()
-                .map(told::of_agent),
+                .map(told::agent_error),
             Kind::HandoffChain(chain) => chain
                 .finish()
                 .now_or_never()
                 .and_then(Result::err)
-                .and_then(told::of_unfinished),
+                .and_then(told::filter_chain_error),
             Kind::Ended => self.failure.take(),
         };
     }

@@ -97,7 +97,7 @@ impl LocalPrompter {
                 control => control,
             };
             let journal = self.asked().sessions.journal();
-            journal.info(&log).await.map_err(told::of_journal)?;
+            journal.info(&log).await.map_err(told::journal_error)?;
             let post = match control {
                 Control::Steer { text } => message(Lane::Steering, &*text)?,
                 Control::FollowUp { text } | Control::Prompt { text, .. } => {
@@ -112,7 +112,7 @@ impl LocalPrompter {
                         .sessions
                         .transcript(&log, Seq(u64::MAX))
                         .await
-                        .map_err(told::of_journal)?;
+                        .map_err(told::journal_error)?;
                     if run.calls().call(call).is_none() {
                         let message =
                             format!("no call {call} is at work in the session {session:?}");
@@ -131,7 +131,7 @@ impl LocalPrompter {
                 .post(&log, post)
                 .await
                 .map(drop)
-                .map_err(told::of_journal)
+                .map_err(told::journal_error)
         })
     }
 
@@ -154,7 +154,7 @@ impl LocalPrompter {
             .post(log, Post::Cancel)
             .await;
         posted
-            .map_err(told::of_journal)
+            .map_err(told::journal_error)
             .inspect_err(|error| slot.end(Err(error.clone())))?;
         let run = lead
             .resume(Vec::new(), None)
@@ -178,7 +178,7 @@ impl LocalPrompter {
             .journal()
             .info(&log)
             .await
-            .map_err(told::of_journal)?;
+            .map_err(told::journal_error)?;
         let after = self::after(&info, after)?;
         if after == info.head && !asked.table.is_at_work(session) && !is_driven(&info) {
             return Ok(Box::pin(futures_util::stream::empty()));
@@ -192,13 +192,13 @@ impl LocalPrompter {
                 agent
                     .log()
                     .attach(after)
-                    .map(|event| event.map_err(told::of_agent)),
+                    .map(|event| event.map_err(told::agent_error)),
             ),
             Some(agent) => Box::pin(
                 agent
                     .log()
                     .events_after(after)
-                    .map(|event| event.map_err(told::of_agent)),
+                    .map(|event| event.map_err(told::agent_error)),
             ),
             None => Box::pin(futures_util::stream::empty()),
         };
@@ -229,7 +229,7 @@ impl LocalPrompter {
             .sessions
             .open_run(&made)
             .await
-            .map_err(told::of_journal)?;
+            .map_err(told::journal_error)?;
         if waits.is_some_and(|open| !open.pauses.is_empty()) {
             asked.table.open().wait(&made.log.0, made.updated_ms);
         }
@@ -267,7 +267,7 @@ impl LocalPrompter {
                                 .journal()
                                 .post(log, said)
                                 .await
-                                .map_err(told::of_journal)?;
+                                .map_err(told::journal_error)?;
                         }
                         lead.resume(Vec::new(), model).await
                     }
@@ -316,13 +316,13 @@ impl LocalPrompter {
             let Some(agent) = lead.active().await? else {
                 return Ok(told);
             };
-            let now = agent.log().config().await.map_err(told::of_agent)?;
+            let now = agent.log().config().await.map_err(told::agent_error)?;
             if let Look::Explain = look {
                 let run = asked
                     .sessions
                     .transcript(&session::check(name)?, Seq(u64::MAX))
                     .await;
-                let run = run.map_err(told::of_journal)?;
+                let run = run.map_err(told::journal_error)?;
                 let differs = run
                     .config()
                     .map(|recorded| recorded.differences(&now))
@@ -331,7 +331,7 @@ impl LocalPrompter {
                     .into_iter()
                     .for_each(|told| drop(told.insert("differs".into(), json!(differs))));
             } else {
-                let request = agent.log().preview("-").await.map_err(told::of_agent)?;
+                let request = agent.log().preview("-").await.map_err(told::agent_error)?;
                 look::declare(&mut told, &request, &now);
             }
             asked.table.forget();
@@ -346,11 +346,15 @@ impl LocalPrompter {
             .journal()
             .info(&log)
             .await
-            .map_err(told::of_journal)?;
+            .map_err(told::journal_error)?;
         let mut slot = asked.table.sit(Some(&name))?;
         slot.let_go();
         (asked.forget)(session);
-        let deleted = asked.sessions.delete(&log).await.map_err(told::of_journal);
+        let deleted = asked
+            .sessions
+            .delete(&log)
+            .await
+            .map_err(told::journal_error);
         deleted.inspect_err(|error| slot.end(Err(error.clone())))?;
         asked.table.open().set(&name, None);
         Ok(())

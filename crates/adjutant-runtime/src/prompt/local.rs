@@ -102,7 +102,7 @@ impl LocalPrompter {
             options: Options::default(),
             sessions: Sessions::new(journal),
             due: None,
-            glances: Glances::of(&table),
+            glances: Glances::with_table(&table),
             default_session: DEFAULT_SESSION.into(),
             rules: BTreeMap::new(),
             kept_rules: None,
@@ -290,7 +290,7 @@ impl LocalPrompter {
         let run = lead
             .object(&prompt, output)
             .inspect_err(|error| slot.end(Err(error.clone())))?;
-        object::of_result(&RunStream::begin(run, slot, None).await?.finish().await?)
+        object::object_from_result(&RunStream::begin(run, slot, None).await?.finish().await?)
     }
 
     /// Acquires a session for a new run.
@@ -326,7 +326,10 @@ impl LocalPrompter {
                     .sessions
                     .transcript(&LogId::from(&**session), Seq(u64::MAX))
                     .await;
-                run.map_err(told::of_journal)?.pauses().cloned().collect()
+                run.map_err(told::journal_error)?
+                    .pauses()
+                    .cloned()
+                    .collect()
             }
             pauses => pauses?,
         };
@@ -365,10 +368,10 @@ impl LocalPrompter {
             }
             let session = self.session_of(request.session.as_ref());
             let result = self.begin(&request, &session).await?.finish().await?;
-            told::of_outcome(&result.outcome)?;
-            match adjutant_agent::Error::of_result((*result).clone()) {
+            told::check_outcome(&result.outcome)?;
+            match adjutant_agent::Error::check_result((*result).clone()) {
                 Ok(_) => Ok(PromptReply::new(session, result)),
-                Err(error) => Err(told::of_agent(error)),
+                Err(error) => Err(told::agent_error(error)),
             }
         })
     }
@@ -406,7 +409,7 @@ impl LocalPrompter {
                 .journal()
                 .info(&session::check(&session)?)
                 .await
-                .map_err(told::of_journal)?;
+                .map_err(told::journal_error)?;
             let looking = self.0.table.looking.lock().await;
             let (mut slot, lead) = self.sit(&session)?;
             drop(looking);
@@ -422,7 +425,7 @@ impl LocalPrompter {
                         .post(&LogId::from(&*session), Post::Cancel)
                         .await;
                     posted
-                        .map_err(told::of_journal)
+                        .map_err(told::journal_error)
                         .inspect_err(|error| slot.end(Err(error.clone())))?;
                 }
             }
@@ -477,7 +480,7 @@ impl Prompter for LocalPrompter {
                 .journal()
                 .info(&log)
                 .await
-                .map_err(told::of_journal)?;
+                .map_err(told::journal_error)?;
             return Ok(PausePage {
                 pauses: self.waiting(session).await?,
                 after: None,
@@ -565,7 +568,7 @@ impl Prompter for LocalPrompter {
 /// Returns the question about an interrupted run.
 pub(super) fn left(session: &str) -> Pause {
     let ask = Ask::approval("a crash has cut off the run; may it go on?");
-    Pause::of_run(
+    Pause::for_run(
         PauseId(format!("crash/{session}").into()),
         ThreadId::from(session),
         ask,

@@ -101,7 +101,7 @@ pub(super) async fn look(
         .journal()
         .info(&log)
         .await
-        .map_err(told::of_journal)?;
+        .map_err(told::journal_error)?;
     Ok(match look {
         Look::Run | Look::Heard { .. } => {
             let began = began(sessions, &info).await?;
@@ -114,9 +114,9 @@ pub(super) async fn look(
                 // A message in the inbox of a session without records waits for a run.
                 None if info.head == Seq(0) => !sessions
                     .journal()
-                    .posted(&log, PostNo::default())
+                    .read_posts(&log, PostNo::default())
                     .await
-                    .map_err(told::of_journal)?
+                    .map_err(told::journal_error)?
                     .is_empty(),
                 None => is_driven(&info),
             };
@@ -134,10 +134,15 @@ pub(super) async fn look(
             }
             told
         }
-        Look::Tree => json!(sessions.tree(&log).await.map_err(told::of_journal)?),
+        Look::Tree => json!(sessions.tree(&log).await.map_err(told::journal_error)?),
         Look::Diff { with } => {
             let with = session::check(with)?;
-            json!(sessions.diff(&log, &with).await.map_err(told::of_journal)?)
+            json!(
+                sessions
+                    .diff(&log, &with)
+                    .await
+                    .map_err(told::journal_error)?
+            )
         }
         Look::Explain => json!({"again": again(sessions, &log).await?}),
         Look::Request { seq } => shown_request::request(sessions, &log, Seq(*seq)).await?,
@@ -161,14 +166,14 @@ async fn began(sessions: &Sessions, info: &LogInfo) -> Result<Option<Seq>, Error
         .next()
         .await
         .transpose()
-        .map_err(told::of_journal)?;
+        .map_err(told::journal_error)?;
     let Some(first) = first else { return Ok(None) };
     let mut most = TAIL;
     loop {
         let after = Seq(info.head.0.saturating_sub(most));
         let (mut found, mut records) = (None, journal.read(&info.log, after));
         while let Some(stamped) = records.next().await {
-            let stamped = stamped.map_err(told::of_journal)?;
+            let stamped = stamped.map_err(told::journal_error)?;
             if stamped.seq > info.head {
                 break;
             }
@@ -202,7 +207,7 @@ async fn heard(
     while !messages.is_empty()
         && let Some(stamped) = records.next().await
     {
-        let stamped = stamped.map_err(told::of_journal)?;
+        let stamped = stamped.map_err(told::journal_error)?;
         if *first.get_or_insert_with(|| stamped.thread.clone()) != stamped.thread {
             continue;
         }
@@ -257,7 +262,7 @@ pub(super) fn declare(told: &mut Value, request: &Request, now: &Config) {
 }
 
 async fn again(sessions: &Sessions, log: &LogId) -> Result<Vec<Value>, Error> {
-    let again = sessions.explain(log).await.map_err(told::of_journal)?;
+    let again = sessions.explain(log).await.map_err(told::journal_error)?;
     let one = |item: &ResumeItem| {
         let mut told = json!(item);
         let text = json!(item.redo.to_string());
@@ -271,7 +276,7 @@ async fn again(sessions: &Sessions, log: &LogId) -> Result<Vec<Value>, Error> {
 
 /// Returns the numbers of a journal's work queue, and the sessions that are active, waiting, or unfinished.
 async fn fleet(due: &dyn DueWork) -> Result<Value, Error> {
-    let told = due.backlog().await.map_err(told::of_journal)?;
+    let told = due.backlog().await.map_err(told::journal_error)?;
     let (mut shown, mut query, mut looked) = (
         Vec::new(),
         LogQuery {
@@ -281,7 +286,7 @@ async fn fleet(due: &dyn DueWork) -> Result<Value, Error> {
         0,
     );
     loop {
-        let page = due.list(&query).await.map_err(told::of_journal)?;
+        let page = due.list(&query).await.map_err(told::journal_error)?;
         looked += page.logs.len();
         let stands = |info: &LogInfo| !matches!(info.work, None | Some(Work::Idle));
         shown.extend(page.logs.into_iter().filter(stands));

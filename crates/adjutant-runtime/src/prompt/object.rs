@@ -23,7 +23,7 @@ pub(super) async fn object(
         request.schema_name,
         request.schema_description,
     )?;
-    let shape = Shape::<Value>::of(format).map_err(unusable)?;
+    let shape = Shape::<Value>::from_format(format).map_err(unusable)?;
     let asked = Request::new()
         .user(request.prompt.to_string())
         .options(options);
@@ -31,7 +31,7 @@ pub(super) async fn object(
         .ask(model, asked)
         .await
         .map(|shaped| shaped.value)
-        .map_err(told::of_object)
+        .map_err(told::object_error)
 }
 
 /// Returns the output settings of a run.
@@ -41,16 +41,16 @@ pub(super) fn output(request: ObjectRequest) -> Result<Output<Value>, Error> {
         request.schema_name,
         request.schema_description,
     )?;
-    Output::of(format).map_err(told::of_agent)
+    Output::from_format(format).map_err(told::agent_error)
 }
 
 /// Returns the object from a run.
-pub(super) fn of_result(result: &Arc<RunResult>) -> Result<Value, Error> {
-    told::of_outcome(&result.outcome)?;
+pub(super) fn object_from_result(result: &Arc<RunResult>) -> Result<Value, Error> {
+    told::check_outcome(&result.outcome)?;
     if let Some(object) = &result.output {
         return Ok(Value::clone(object));
     }
-    adjutant_agent::Error::of_result(RunResult::clone(result)).map_err(told::of_agent)?;
+    adjutant_agent::Error::check_result(RunResult::clone(result)).map_err(told::agent_error)?;
     Err(Error::new(
         ErrorKind::Agent,
         format!("no object: the run is {}", result.outcome.kind()),

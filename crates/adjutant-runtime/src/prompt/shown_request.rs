@@ -56,7 +56,7 @@ pub(super) async fn context(
     let (mut rows, mut asked) = (Vec::<ContextRow>::new(), BTreeMap::<ThreadId, usize>::new());
     let mut records = sessions.journal().read(log, Seq(0));
     while let Some(stamped) = records.next().await {
-        let stamped = stamped.map_err(told::of_journal)?;
+        let stamped = stamped.map_err(told::journal_error)?;
         let run = runs.entry(stamped.thread.clone()).or_default();
         apply(run, &stamped)?;
         match &stamped.record {
@@ -68,7 +68,7 @@ pub(super) async fn context(
                     return Ok((rows, last));
                 }
                 asked.insert(stamped.thread.clone(), rows.len());
-                rows.push(ContextRow::of(run, &stamped, model));
+                rows.push(ContextRow::from_run(run, &stamped, model));
             }
             Record::Replied {
                 reply, original, ..
@@ -105,14 +105,14 @@ pub(super) async fn request(sessions: &Sessions, log: &LogId, seq: Seq) -> Resul
         .next()
         .await
         .transpose()
-        .map_err(told::of_journal)?;
+        .map_err(told::journal_error)?;
     let thread = wanted.ok_or_else(|| missing("record"))?.thread.clone();
     // The latest request up to the record, or the first one after it.
     let (mut run, mut found): (Run, Option<(ContextRow, Run)>) = (Run::default(), None);
     let mut turn = None;
     let mut records = journal.read(log, Seq(0));
     while let Some(stamped) = records.next().await {
-        let stamped = stamped.map_err(told::of_journal)?;
+        let stamped = stamped.map_err(told::journal_error)?;
         if stamped.thread != thread {
             continue;
         }
@@ -127,7 +127,7 @@ pub(super) async fn request(sessions: &Sessions, log: &LogId, seq: Seq) -> Resul
             Record::Prepared {
                 model, stop: None, ..
             } if !is_own || stamped.seq <= seq => {
-                found = Some((ContextRow::of(&run, &stamped, model), run.clone()));
+                found = Some((ContextRow::from_run(&run, &stamped, model), run.clone()));
             }
             Record::Replied {
                 reply,
@@ -157,7 +157,7 @@ pub(super) async fn request(sessions: &Sessions, log: &LogId, seq: Seq) -> Resul
 fn whole(row: &ContextRow, run: &Run) -> Value {
     let entries: Vec<Value> = run
         .request()
-        .shown()
+        .transcript()
         .iter()
         .map(|stored| json!({"id": stored.id, "entry": stored.entry}))
         .collect();
@@ -191,13 +191,13 @@ fn apply(run: &mut Run, stamped: &Stamped) -> Result<(), Error> {
 }
 
 impl ContextRow {
-    fn of(run: &Run, stamped: &Stamped, model: &ModelId) -> Self {
+    fn from_run(run: &Run, stamped: &Stamped, model: &ModelId) -> Self {
         let mut tokens = RequestTokens {
             system: system(run).map_or(0, |it| Estimate.count(it)),
             ..Default::default()
         };
         run.request()
-            .shown()
+            .transcript()
             .iter()
             .for_each(|stored| tokens.add(&stored.entry));
         let (seq, thread, model) = (stamped.seq, stamped.thread.clone(), model.clone());

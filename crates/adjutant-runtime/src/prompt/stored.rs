@@ -70,7 +70,7 @@ impl StoredPrompter {
     }
 
     /// Creates the API over a journal with a work queue.
-    pub fn of_workers(journal: Arc<dyn DueWork>) -> Self {
+    pub fn with_queue(journal: Arc<dyn DueWork>) -> Self {
         let mut prompter = Self::new(Arc::clone(&journal) as Arc<dyn Journal>);
         if let Some(stored) = Arc::get_mut(&mut prompter.0) {
             stored.due = Some(journal);
@@ -102,7 +102,7 @@ impl StoredPrompter {
         self.journal()
             .info(&session::check(name)?)
             .await
-            .map_err(told::of_journal)
+            .map_err(told::journal_error)
     }
 
     async fn post(&self, log: &LogId, post: Post) -> Result<(), Error> {
@@ -110,7 +110,7 @@ impl StoredPrompter {
             .post(log, post)
             .await
             .map(drop)
-            .map_err(told::of_journal)
+            .map_err(told::journal_error)
     }
 
     /// Stores a prompt in the inbox of a session, which is created if it does not exist; returns its latest record
@@ -140,12 +140,12 @@ impl StoredPrompter {
                 match self.0.sessions.create(&log, SessionMeta::default()).await {
                     // Another process may create it at the same time.
                     Err(error) if error.kind != JournalErrorKind::Exists => {
-                        return Err(told::of_journal(error));
+                        return Err(told::journal_error(error));
                     }
                     _ => Seq(0),
                 }
             }
-            Err(error) => return Err(told::of_journal(error)),
+            Err(error) => return Err(told::journal_error(error)),
         };
         self.post(&log, said).await?;
         Ok(head)
@@ -159,7 +159,7 @@ impl StoredPrompter {
             .sessions
             .open_run(info)
             .await
-            .map_err(told::of_journal)?;
+            .map_err(told::journal_error)?;
         let pauses = open.map(|open| open.pauses).unwrap_or_default();
         if pauses.is_empty() {
             return Err(Error::new(
@@ -191,7 +191,7 @@ impl StoredPrompter {
                 )
                 .await;
             let before = self
-                .answered(&info.log, Some(posted.map_err(told::of_journal)?))
+                .answered(&info.log, Some(posted.map_err(told::journal_error)?))
                 .await?;
             // Another process may have answered first: the first of two answers counts.
             resuming::fit(&pauses, &before, std::slice::from_ref(given))?;
@@ -203,9 +203,9 @@ impl StoredPrompter {
     async fn answered(&self, log: &LogId, before: Option<PostNo>) -> Result<Vec<Answered>, Error> {
         let posted = self
             .journal()
-            .posted(log, PostNo(0))
+            .read_posts(log, PostNo(0))
             .await
-            .map_err(told::of_journal)?;
+            .map_err(told::journal_error)?;
         let earlier = posted
             .into_iter()
             .filter(|it| before.is_none_or(|before| it.no < before));
@@ -250,7 +250,10 @@ impl StoredPrompter {
         let sessions = &self.0.sessions;
         if request.session.is_some() {
             let info = self.info(request.session.as_deref()).await?;
-            let open = sessions.open_run(&info).await.map_err(told::of_journal)?;
+            let open = sessions
+                .open_run(&info)
+                .await
+                .map_err(told::journal_error)?;
             let pauses = open.map(|open| open.pauses).unwrap_or_default();
             return Ok(PausePage {
                 pauses: Self::waiting(&info, pauses).collect(),
@@ -264,13 +267,16 @@ impl StoredPrompter {
             ..LogQuery::default()
         };
         let (mut page, mut found) = (PausePage::default(), 0);
-        let listed = sessions.list(&query).await.map_err(told::of_journal)?;
+        let listed = sessions.list(&query).await.map_err(told::journal_error)?;
         query.after = listed.next;
         for info in listed.logs {
             if !matches!(info.work, Some(Work::Parked { .. }) | None) {
                 continue;
             }
-            let open = sessions.open_run(&info).await.map_err(told::of_journal)?;
+            let open = sessions
+                .open_run(&info)
+                .await
+                .map_err(told::journal_error)?;
             let pauses = open.map(|open| open.pauses).unwrap_or_default();
             found += usize::from(!pauses.is_empty());
             page.pauses.extend(Self::waiting(&info, pauses));
@@ -282,7 +288,7 @@ impl StoredPrompter {
         page.after = query
             .after
             .as_ref()
-            .map(|mark| history::of_mark(mark).into());
+            .map(|mark| history::format_mark(mark).into());
         Ok(page)
     }
 }
@@ -386,7 +392,7 @@ impl Prompter for StoredPrompter {
                     .sessions
                     .open_run(&info)
                     .await
-                    .map_err(told::of_journal)?;
+                    .map_err(told::journal_error)?;
                 if open.is_none() {
                     return Err(live::idle(&info.log.0));
                 }
@@ -467,7 +473,7 @@ impl Prompter for StoredPrompter {
             .sessions
             .delete(&session::check(session)?)
             .await
-            .map_err(told::of_journal)
+            .map_err(told::journal_error)
     }
 
     async fn look(&self, session: Option<&str>, look: Look) -> Result<Value, Error> {
@@ -499,7 +505,7 @@ impl Prompter for StoredPrompter {
         let (undo, files) = restoring(&info)?;
         let history = FileHistory::read(&**self.journal(), &info.log)
             .await
-            .map_err(told::of_journal)?;
+            .map_err(told::journal_error)?;
         let to = request
             .to
             .map(|to| live::after(&info, Some(to)))
@@ -568,7 +574,7 @@ impl LogFollower {
             if let Some(records) = &mut self.records {
                 match records.next().await {
                     Some(stamped) => {
-                        let stamped = stamped.map_err(told::of_journal)?;
+                        let stamped = stamped.map_err(told::journal_error)?;
                         let fold = self.fold.get_or_insert_with(|| {
                             let name = self
                                 .info
@@ -581,7 +587,7 @@ impl LogFollower {
                                 after,
                             )
                         });
-                        fold.push(&stamped).map_err(told::of_agent)?;
+                        fold.push(&stamped).map_err(told::agent_error)?;
                         self.was_fresh = false;
                     }
                     None => self.records = None,
@@ -592,7 +598,7 @@ impl LogFollower {
             self.info = journal
                 .info(&self.info.log)
                 .await
-                .map_err(told::of_journal)?;
+                .map_err(told::journal_error)?;
             let at = self.fold.as_ref().map_or(Seq(0), |fold| fold.at);
             if self.info.head > at {
                 self.records = Some(journal.read(&self.info.log, at));

@@ -64,7 +64,7 @@ impl LocalPrompter {
             Err(error) if error.kind == JournalErrorKind::Missing => {
                 return Ok(Box::pin(stream::empty()));
             }
-            Err(error) => return Err(told::of_journal(error)),
+            Err(error) => return Err(told::journal_error(error)),
         };
         if until != Until::Now {
             return self.followed(session.into(), after).await;
@@ -79,7 +79,7 @@ impl LocalPrompter {
                 agent
                     .log()
                     .events_after(after)
-                    .map(|event| event.map_err(told::of_agent)),
+                    .map(|event| event.map_err(told::agent_error)),
             ),
             None => Box::pin(stream::empty()),
         };
@@ -109,7 +109,7 @@ impl LocalPrompter {
                     .sessions
                     .open_run(&info)
                     .await
-                    .map_err(told::of_journal)?;
+                    .map_err(told::journal_error)?;
                 match open
                     .map(|open| open.pauses)
                     .filter(|pauses| !pauses.is_empty())
@@ -187,7 +187,7 @@ impl LocalPrompter {
                     .journal()
                     .post(&log, post)
                     .await
-                    .map_err(told::of_journal)?;
+                    .map_err(told::journal_error)?;
                 self.going_on(ResumeRequest::new(answers).session(session))
                     .await?
                     .detach(place);

@@ -5,7 +5,7 @@ use adjutant_agent::{CancelBy, JournalError, JournalErrorKind, Outcome};
 use crate::{Error, ErrorKind};
 
 /// Converts an error of an agent.
-pub(super) fn of_agent(error: adjutant_agent::Error) -> Error {
+pub(super) fn agent_error(error: adjutant_agent::Error) -> Error {
     use adjutant_agent::ErrorKind as Kind;
     let kind = match error.kind() {
         Kind::Busy | Kind::Paused => ErrorKind::Conflict,
@@ -13,40 +13,40 @@ pub(super) fn of_agent(error: adjutant_agent::Error) -> Error {
         Kind::Prompt | Kind::Answers => ErrorKind::Invalid,
         Kind::Journal => error
             .journal_error()
-            .map_or(ErrorKind::Storage, of_journal_kind),
+            .map_or(ErrorKind::Storage, journal_error_kind),
         _ => ErrorKind::Agent,
     };
     Error::new(kind, error.to_string()).behind(error)
 }
 
 /// Converts an error of a handoff chain, which is mostly one of its agents.
-pub(super) fn of_chain(error: adjutant_orchestration::Error) -> Error {
+pub(super) fn chain_error(error: adjutant_orchestration::Error) -> Error {
     match error.agent_error() {
-        Some(agent) => of_agent(agent.clone()),
+        Some(agent) => agent_error(agent.clone()),
         None => Error::new(ErrorKind::Agent, error.to_string()).behind(error),
     }
 }
 
 /// The same, unless a run of one of its agents failed, as its last event has reported.
-pub(super) fn of_unfinished(error: adjutant_orchestration::Error) -> Option<Error> {
+pub(super) fn filter_chain_error(error: adjutant_orchestration::Error) -> Option<Error> {
     let is_told = error
         .agent_error()
         .is_some_and(|agent| agent.result().is_some());
-    (!is_told).then(|| of_chain(error))
+    (!is_told).then(|| chain_error(error))
 }
 
 /// Converts an error of a journal.
-pub(super) fn of_journal(error: JournalError) -> Error {
-    Error::new(of_journal_kind(&error), error.to_string()).behind(error)
+pub(super) fn journal_error(error: JournalError) -> Error {
+    Error::new(journal_error_kind(&error), error.to_string()).behind(error)
 }
 
 /// Converts an error of a model request for an object.
-pub(super) fn of_object(error: adjutant_llm::Error) -> Error {
+pub(super) fn object_error(error: adjutant_llm::Error) -> Error {
     Error::new(ErrorKind::Agent, format!("no object: {error}")).behind(error)
 }
 
 /// Returns the reason why a finished run has no answer, if it has none: the agent was stopped, or the run timed out.
-pub(super) fn of_outcome(outcome: &Outcome) -> Result<(), Error> {
+pub(super) fn check_outcome(outcome: &Outcome) -> Result<(), Error> {
     match outcome {
         Outcome::Cancelled {
             by: CancelBy::Shutdown,
@@ -82,7 +82,7 @@ pub(super) fn unkept() -> Error {
     )
 }
 
-fn of_journal_kind(error: &JournalError) -> ErrorKind {
+fn journal_error_kind(error: &JournalError) -> ErrorKind {
     match error.kind {
         JournalErrorKind::Missing => ErrorKind::Missing,
         JournalErrorKind::Exists => ErrorKind::Exists,

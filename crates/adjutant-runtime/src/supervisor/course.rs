@@ -89,7 +89,7 @@ impl Course {
                 false
             }
             (Some(_), Status::Failed { reason, message }) => {
-                self.fail(DownReason::of(*reason), message, now_ms, unit());
+                self.fail(DownReason::from_reason(*reason), message, now_ms, unit());
                 true
             }
             (Some(_), Status::Stopped) => {
@@ -192,7 +192,7 @@ impl Course {
 
 impl DownReason {
     /// Returns the reason for a failure of this kind.
-    pub(super) fn of(reason: Reason) -> Self {
+    pub(super) fn from_reason(reason: Reason) -> Self {
         match reason {
             Reason::Init | Reason::Pull | Reason::Model | Reason::Readiness => DownReason::Heals,
             Reason::Config => DownReason::Stays,
@@ -201,7 +201,7 @@ impl DownReason {
     }
 
     /// Returns the reason for an error at a start.
-    pub(super) fn of_kind(kind: ErrorKind) -> Self {
+    pub(super) fn from_kind(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::Crashed | ErrorKind::Killed | ErrorKind::Frozen => DownReason::Crash,
             ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid => DownReason::Stays,

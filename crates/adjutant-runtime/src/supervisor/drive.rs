@@ -285,9 +285,9 @@ impl Drive {
             Err(error) if is_wished => {
                 let (fault, message) = match cared.instance.status() {
                     Status::Failed { reason, message } => {
-                        (DownReason::of(reason), message.to_string())
+                        (DownReason::from_reason(reason), message.to_string())
                     }
-                    _ => (DownReason::of_kind(error.kind()), chain(&error)),
+                    _ => (DownReason::from_kind(error.kind()), chain(&error)),
                 };
                 cared.course.fail(fault, &message, now, unit);
                 self.tell_failure(id, &message);

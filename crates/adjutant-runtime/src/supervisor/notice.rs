@@ -113,7 +113,7 @@ pub struct AgentRow {
 }
 
 impl Notices {
-    pub(super) fn of(from: broadcast::Receiver<Notice>) -> Self {
+    pub(super) fn new(from: broadcast::Receiver<Notice>) -> Self {
         Self { from }
     }
 
@@ -130,7 +130,7 @@ impl Notices {
 }
 
 impl Table {
-    pub(super) fn of(
+    pub(super) fn new(
         from: watch::Receiver<Arc<[AgentRow]>>,
         agents: watch::Receiver<Agents>,
     ) -> Self {

@@ -38,7 +38,7 @@ impl TrustStore {
     /// Uses the user's own directory: `adjutant/trust` in `XDG_STATE_HOME`, else in `~/.local/state`.
     ///
     /// Without either variable, trust is lost when the process exits.
-    pub fn of_user() -> Self {
+    pub fn for_user() -> Self {
         let of = |variable: &str| {
             env::var_os(variable)
                 .map(PathBuf::from)

@@ -39,7 +39,7 @@ impl Wants {
     ///
     /// # Errors
     /// `Full` if a file is larger than 1 GiB, or all files together are larger than 4 GiB.
-    pub fn of(manifest: &Manifest, own: &Path) -> Result<Self, Error> {
+    pub fn from_manifest(manifest: &Manifest, own: &Path) -> Result<Self, Error> {
         Self::sorted(manifest, own, Of::Manifest, |_| None)
     }
 
@@ -77,16 +77,20 @@ impl Wants {
     ///
     /// # Errors
     /// `Missing` if there is no agent, `Storage` if it cannot be read, `Full` as for a manifest.
-    pub fn of_agent(workspace: &Workspace) -> Result<Self, Error> {
+    pub fn from_agent(workspace: &Workspace) -> Result<Self, Error> {
         if workspace.is_prepared() {
             let made = workspace.prepared()?;
-            return Self::of_workspace(workspace, &made.resolved.manifest, &made.provenance.files);
+            return Self::from_workspace(
+                workspace,
+                &made.resolved.manifest,
+                &made.provenance.files,
+            );
         }
-        Self::of_workspace(workspace, &workspace.agent()?.resolved.manifest, &[])
+        Self::from_workspace(workspace, &workspace.agent()?.resolved.manifest, &[])
     }
 
     /// Returns the permissions that a manifest requests which runs in this directory, and was read from these files.
-    pub(crate) fn of_workspace(
+    pub(crate) fn from_workspace(
         workspace: &Workspace,
         manifest: &Manifest,
         files: &[PinnedFile],

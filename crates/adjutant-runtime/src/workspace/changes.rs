@@ -27,7 +27,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    pub(super) fn of(
+    pub(super) fn between(
         old: &Resolved,
         new: &Resolved,
         before: &[PinnedFile],

@@ -115,7 +115,7 @@ impl Workspace {
             resolved: Arc::new(resolved.clone()),
             ..before.clone()
         };
-        let changes = Changes::of(&before.resolved, resolved, &[], &[]);
+        let changes = Changes::between(&before.resolved, resolved, &[], &[]);
         let mut made = MadeUpdate {
             workspace: self.clone(),
             agent,
@@ -140,7 +140,7 @@ impl Workspace {
         }
         files::write_json(&making.file("prepared.json"), &prepared, Sync::Disk)?;
         files::write_json(&making.file("agent.json"), &made.agent, Sync::Disk)?;
-        made.changes = Changes::of(
+        made.changes = Changes::between(
             &before.resolved,
             resolved,
             &known,

@@ -179,7 +179,7 @@ async fn so_many_work_at_a_time_as_the_agent_says() {
         tokio::select! {
             _ = &mut run => panic!("both wait"),
             // Time passes only when nothing else can move: what could begin has begun.
-            () = async { gate.reached().await; tokio::time::sleep(std::time::Duration::from_secs(1)).await } => {}
+            () = async { gate.wait_until_reached().await; tokio::time::sleep(std::time::Duration::from_secs(1)).await } => {}
         }
         assert_eq!(stage.other.requests().len(), together);
         gate.open();

@@ -254,7 +254,7 @@ async fn call_that_waits_runs_with_the_word_and_is_denied_with_other_arguments()
             for_run: false,
         };
         let ran = lead(&engine)
-            .resume(vec![pauses[0].answered(word)])
+            .resume(vec![pauses[0].with_answer(word)])
             .await
             .expect("it goes on");
         let status = ran.calls.first().map(|call| call.result.status);
@@ -332,7 +332,7 @@ async fn approval_for_good_is_a_rule_for_just_that_call() {
     let [asked] = &waiting().await[..] else {
         panic!("it waits")
     };
-    let always = asked.pause.answered(Answer::Approve {
+    let always = asked.pause.with_answer(Answer::Approve {
         args: None,
         for_run: true,
     });

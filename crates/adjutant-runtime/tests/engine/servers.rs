@@ -122,7 +122,7 @@ async fn tool_of_a_server_waits_for_a_word_unless_the_server_is_believed() {
         );
         if let Some(pause) = pauses.first() {
             let ran = lead(&engine)
-                .resume(vec![pause.answered(Answer::approve())])
+                .resume(vec![pause.with_answer(Answer::approve())])
                 .await
                 .expect("it goes on");
             assert_eq!(result(&ran, 0), "a heron", "{fields} {rules}");
@@ -192,7 +192,7 @@ async fn tools_of_a_large_server_are_found_and_stay_and_are_asked_about() {
                 "{pauses:?}"
             );
             ran = lead(&engine)
-                .resume(vec![pauses[0].answered(Answer::approve())])
+                .resume(vec![pauses[0].with_answer(Answer::approve())])
                 .await
                 .expect("it goes on");
         }

@@ -13,7 +13,7 @@ fn logs(max_bytes: u64, kept: u32) -> (tempfile::TempDir, Logs) {
     (limits.max_bytes, limits.kept) = (max_bytes, kept);
     let workspace = Workspace::at(folder.path());
     fs::create_dir(workspace.logs()).expect("it can be made");
-    (folder, Logs::of(&workspace, limits))
+    (folder, Logs::new(&workspace, limits))
 }
 
 fn write(logs: &Logs, text: &str) {

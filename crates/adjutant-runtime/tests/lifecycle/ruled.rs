@@ -48,7 +48,7 @@ async fn approval_for_good_outlives_the_process_and_nobody_else_gives_one() {
         assert!(asks(&agent, "a.md").await);
         let prompter = agent.prompter().await.expect("it runs");
         let page = prompter.pauses(PausesRequest::new()).await.expect("a page");
-        let always = page.pauses[0].pause.answered(Answer::Approve {
+        let always = page.pauses[0].pause.with_answer(Answer::Approve {
             args: None,
             for_run: true,
         });

@@ -62,7 +62,7 @@ fn record(workspace: &Workspace, version: u32) {
     let linked =
         |text: &str| text.replace(old.as_str().expect("a text"), new.as_str().expect("a text"));
     let head = linked(head);
-    let check = &Digest::of(head.as_bytes()).to_string()[..16];
+    let check = &Digest::compute(head.as_bytes()).to_string()[..16];
     // What was flushed is told beside it.
     let flushed = log.with_file_name("head");
     fs::write(

@@ -618,7 +618,7 @@ fn what_lies_beside_the_manifest_goes_along_and_what_lies_elsewhere_is_told_and_
     let imported = trusted().expect("wherever it is unpacked, it is the same content");
     let workspace = home.workspace(imported.id);
     assert_eq!(
-        Wants::of_agent(&workspace).expect("it can be read"),
+        Wants::from_agent(&workspace).expect("it can be read"),
         imported.wants,
         "and the same agent"
     );
@@ -805,7 +805,7 @@ fn links_out_of_an_agent_are_wanted_and_no_lock_is_taken_through_one() {
     let (root, victim) = (setting.entry.workspace.root(), setting.path("victim"));
     fs::write(&victim, "mine").expect("it is written");
     assert!(
-        Wants::of_agent(&setting.entry.workspace)
+        Wants::from_agent(&setting.entry.workspace)
             .expect("it can be read")
             .is_empty()
     );
@@ -816,7 +816,7 @@ fn links_out_of_an_agent_are_wanted_and_no_lock_is_taken_through_one() {
     ] {
         symlink(to, root.join(name)).expect("it is linked");
     }
-    let wants = Wants::of_agent(&setting.entry.workspace).expect("it can be read");
+    let wants = Wants::from_agent(&setting.entry.workspace).expect("it can be read");
     let found: Vec<String> = wants.iter().map(ToString::to_string).collect();
     let has = |name: &str| {
         found
@@ -839,7 +839,7 @@ fn links_out_of_an_agent_are_wanted_and_no_lock_is_taken_through_one() {
         let mut prepared: Value = serde_json::from_str(&prepared).expect("it is JSON");
         prepared["resolved"]["manifest"]["agents"][0]["reflections"] = json!({"folder": folder});
         fs::write(root.join("prepared.json"), prepared.to_string()).expect("it is written");
-        let wants = Wants::of_agent(&setting.entry.workspace).expect("it can be read");
+        let wants = Wants::from_agent(&setting.entry.workspace).expect("it can be read");
         assert_eq!(wants.iter().count(), 3 + more, "{folder}: {wants:?}");
     }
     Lock::take(&root.join("logs/planted.log")).expect_err("it is a link");

@@ -262,7 +262,7 @@ impl Instance for Fake {
     }
 
     fn logs(&self) -> Logs {
-        Logs::of(&self.workspace, LogLimits::default())
+        Logs::new(&self.workspace, LogLimits::default())
     }
 
     fn status(&self) -> Status {

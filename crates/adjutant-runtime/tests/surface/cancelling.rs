@@ -58,7 +58,7 @@ async fn prompt_that_is_dropped_cancels_its_run(over: Over) {
     .await;
     tokio::select! {
         _ = stage.prompt("talk", "Tell me.") => unreachable!("nobody opens the gate"),
-        () = gate.reached() => {}
+        () = gate.wait_until_reached() => {}
     }
     stage.idle().await;
     assert_eq!(
@@ -84,11 +84,11 @@ async fn agent_that_stops_ends_its_runs_and_takes_no_more(over: Over) {
             .prompt(PromptRequest::new("Hi.").session("a"))
             .await
     });
-    one.reached().await;
+    one.wait_until_reached().await;
     let streaming = tokio::spawn(stage::all(
         stage.stream("b", "Hi.").await.expect("it begins"),
     ));
-    two.reached().await;
+    two.wait_until_reached().await;
     stage.local.close(Duration::from_secs(60)).await;
     assert_eq!(kind(unary.await.expect("it ends")), ErrorKind::Closed);
     let events = streaming.await.expect("it ends");

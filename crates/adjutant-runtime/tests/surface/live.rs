@@ -35,7 +35,7 @@ async fn at_work(stage: &Stage, gate: &Gate) -> JoinHandle<Vec<Event>> {
     let running = tokio::spawn(stage::all(
         stage.stream("talk", "Tell me.").await.expect("it begins"),
     ));
-    gate.reached().await;
+    gate.wait_until_reached().await;
     running
 }
 

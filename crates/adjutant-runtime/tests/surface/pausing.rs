@@ -55,7 +55,7 @@ fn approve(pause: PauseId) -> ResumeRequest {
 }
 
 fn approve_shown(pause: &Pause) -> ResumeRequest {
-    ResumeRequest::new(vec![pause.answered(Answer::approve())]).session("talk")
+    ResumeRequest::new(vec![pause.with_answer(Answer::approve())]).session("talk")
 }
 
 async fn run_that_waits_goes_on_with_the_answer(over: Over) {

@@ -142,7 +142,7 @@ async fn second_prompt_of_a_session_is_refused_while_others_run(over: Over) {
         }
         last.map(|event| name(&event))
     });
-    gate.reached().await;
+    gate.wait_until_reached().await;
     let refused = stage
         .prompt("one", "Hurry!")
         .await
@@ -241,7 +241,7 @@ async fn reader_that_is_slow_holds_the_run_back() {
     events.next().await.expect("an event").expect("an event");
     // Time passes only when nothing else can move: what would run ahead has done so.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    let ahead = futures_util::FutureExt::now_or_never(gate.reached());
+    let ahead = futures_util::FutureExt::now_or_never(gate.wait_until_reached());
     assert_eq!(ahead, None, "it was made, and nobody has read it");
     gate.open();
     let mut last = None;

@@ -687,7 +687,7 @@ async fn client_that_reads_slowly_holds_its_run_back() {
         .read_exact(&mut vec![0; 512 << 10])
         .await
         .expect("it begins");
-    let ahead = futures_util::FutureExt::now_or_never(gate.reached());
+    let ahead = futures_util::FutureExt::now_or_never(gate.wait_until_reached());
     assert_eq!(
         ahead, None,
         "nearly all of it was made, and nobody has read it"
@@ -713,7 +713,7 @@ async fn client_that_goes_away_cancels_its_run() {
         .write_all(asked.text(address).as_bytes())
         .await
         .expect("it is asked");
-    gate.reached().await;
+    gate.wait_until_reached().await;
     assert_eq!(stage.client.status().await.expect("a status").runs, 1);
     drop(stream);
     stage.idle().await;

@@ -146,7 +146,7 @@ async fn run_goes_on_when_its_page_goes_away_and_is_told_whole_to_one_that_comes
         page.write_all(asked.text(stage.client.address()).as_bytes())
             .await
             .expect("it is sent");
-        gate.reached().await;
+        gate.wait_until_reached().await;
         drop(page);
         assert_eq!(
             ask(&stage, of.asks("talk", Ok("Another."))).await.status,
@@ -188,7 +188,7 @@ async fn run_that_waits_is_answered_and_told_as_one_afterwards() {
         assert_eq!(ask(&stage, of.asks("talk", Err(other))).await.status, 400);
         let answered = ask(&stage, of.asks("talk", Err(question)));
         let watched = async {
-            gate.reached().await;
+            gate.wait_until_reached().await;
             told(&ask_then(&stage, of.back(), || gate.open()).await)
         };
         let (answered, whole) = tokio::join!(answered, watched);
@@ -229,7 +229,7 @@ async fn message_is_heard_once_and_what_came_of_it_is_told_to_whoever_sends_it_a
         let sent = |id: &str| named(of.asks("talk", Ok("Hi.")), id);
         let first = ask(&stage, sent("u1"));
         let again = async {
-            gate.reached().await;
+            gate.wait_until_reached().await;
             ask_then(&stage, sent("u1"), || gate.open()).await
         };
         let (first, again) = tokio::join!(first, again);

@@ -186,7 +186,7 @@ async fn fork_goes_on_with_another_result_prompt_and_model() {
     );
     let posted = stage
         .stored
-        .posted(&"hello".into(), Default::default())
+        .read_posts(&"hello".into(), Default::default())
         .await
         .expect("it is there");
     assert_eq!(posted.len(), 1);
@@ -300,7 +300,7 @@ async fn pauses_are_answered_and_prompts_said_without_waiting_for_the_run() {
             assert_eq!(
                 stage
                     .stored
-                    .posted(&"ask".into(), Default::default())
+                    .read_posts(&"ask".into(), Default::default())
                     .await
                     .expect("it is there")
                     .len(),
@@ -344,7 +344,7 @@ async fn pauses_are_answered_and_prompts_said_without_waiting_for_the_run() {
     );
     let posted = stage
         .stored
-        .posted(&"new".into(), Default::default())
+        .read_posts(&"new".into(), Default::default())
         .await
         .expect("it is there");
     assert_eq!(posted.len(), 1);
@@ -457,7 +457,7 @@ async fn streams_of_other_pages_are_told_over_a_store_by_whoever_works_in_it() {
     let worked = async {
         while stage
             .stored
-            .posted(&"talk".into(), Default::default())
+            .read_posts(&"talk".into(), Default::default())
             .await
             .expect("it is there")
             .is_empty()
@@ -515,7 +515,7 @@ async fn message_of_a_page_is_heard_once_over_a_store_and_followed_before_its_ru
         let log = session.into();
         while !stage
             .stored
-            .posted(&log, Default::default())
+            .read_posts(&log, Default::default())
             .await
             .is_ok_and(|posted| posted.len() == 1)
         {

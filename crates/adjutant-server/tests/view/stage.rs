@@ -87,7 +87,7 @@ pub(crate) async fn stage(
     let place = tempfile::tempdir().expect("a folder");
     let root = place.path().to_owned();
     let store =
-        StoredPrompter::of_workers(Arc::new(journal.clone())).undo(move |info| {
+        StoredPrompter::with_queue(Arc::new(journal.clone())).undo(move |info| {
             match &*info.log.0 {
                 "edit" => Ok(kept(&root)),
                 _ => Err(Error::new(

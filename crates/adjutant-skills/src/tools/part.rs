@@ -40,7 +40,7 @@ pub(super) fn read(skill: &Skill, path: &str, first: u64) -> Result<CallResult, 
         ))
     })?;
     let first = first.max(1);
-    let part = TextExcerpt::of(text, first);
+    let part = TextExcerpt::new(text, first);
     if part.lines == 0 && first > 1 {
         return Err(ToolError::failed(format!(
             "{quoted_path} has no line {first}"
@@ -79,7 +79,7 @@ pub(super) fn read(skill: &Skill, path: &str, first: u64) -> Result<CallResult, 
 
 impl TextExcerpt {
     /// The lines from the first on, as many as there is room for.
-    fn of(text: &str, first: u64) -> Self {
+    fn new(text: &str, first: u64) -> Self {
         let mut part = Self {
             shown: String::new(),
             lines: 0,

@@ -288,7 +288,7 @@ async fn skill_is_loaded_in_each_session_when_two_of_one_agent_run_at_once() {
         let two = sessions[1].clone();
         async move { two.run("Go.").await }
     });
-    gate.reached().await;
+    gate.wait_until_reached().await;
     let one = sessions[0].run("Go.").await.expect("it answers");
     gate.open();
     let two = two.await.expect("no panic").expect("it answers");

@@ -6,7 +6,7 @@ use adjutant_core::{Attachment, Digest, GcReport, JournalError, JournalErrorKind
 
 use super::{
     line::BEGINNING,
-    place::{JournalFolder, contents, failed, make_folder, replace, sync_folder},
+    place::{JournalFolder, contents, io_error, make_folder, replace, sync_folder},
     scan::Scan,
 };
 
@@ -88,9 +88,9 @@ pub(super) fn sweep(place: &JournalFolder) -> Result<GcReport, JournalError> {
         let path = blob.path();
         let bytes = blob
             .metadata()
-            .map_err(|error| failed("read", &path, error))?
+            .map_err(|error| io_error("read", &path, error))?
             .len();
-        fs::remove_file(&path).map_err(|error| failed("remove", &path, error))?;
+        fs::remove_file(&path).map_err(|error| io_error("remove", &path, error))?;
         // A temporary file is a remainder of a crash: there are no other writers while this lock is held.
         if name
             .to_str()
@@ -107,6 +107,6 @@ pub(super) fn sweep(place: &JournalFolder) -> Result<GcReport, JournalError> {
 pub(super) fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, JournalError> {
     match fs::read_dir(folder).and_then(Iterator::collect) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        entries => entries.map_err(|error| failed("list", folder, error)),
+        entries => entries.map_err(|error| io_error("list", folder, error)),
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     line::LogEnd,
-    place::{LogFolder, failed, replace},
+    place::{LogFolder, io_error, replace},
     scan,
 };
 
@@ -44,7 +44,7 @@ impl Flushed {
         match read {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed("read", &path, error)),
+            Err(error) => return Err(io_error("read", &path, error)),
         }
         serde_json::from_slice(&text).map(Some).map_err(|error| {
             let message = format!("{} is not what was written", path.display());
@@ -78,7 +78,7 @@ impl Flushed {
     }
 
     /// Fails if the records end here, before the flushed end.
-    pub(super) fn reached(&self, records: &Path, seq: u64) -> Result<(), JournalError> {
+    pub(super) fn check_reached(&self, records: &Path, seq: u64) -> Result<(), JournalError> {
         if seq >= self.seq {
             return Ok(());
         }
@@ -114,7 +114,7 @@ pub(super) fn open(log: &LogFolder) -> Result<File, JournalError> {
     OpenOptions::new()
         .write(true)
         .open(&path)
-        .map_err(|error| failed("open", &path, error))
+        .map_err(|error| io_error("open", &path, error))
 }
 
 /// Writes the end of records that have been flushed.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     line::{BEGINNING, LogEnd},
-    place::{LogFolder, contents, failed, replace},
+    place::{LogFolder, contents, io_error, replace},
     scan,
 };
 
@@ -42,7 +42,7 @@ pub(super) fn keep(
 ) -> Result<(), JournalError> {
     let path = log.file("fold");
     let Folded { seq, format, bytes } = folded;
-    let (format, digest) = (Arc::clone(format), Digest::of(bytes));
+    let (format, digest) = (Arc::clone(format), Digest::compute(bytes));
     let header = FoldHeader {
         seq: *seq,
         link: *link,
@@ -51,13 +51,13 @@ pub(super) fn keep(
         digest,
     };
     let mut text =
-        serde_json::to_vec(&header).map_err(|error| failed("write", &path, error.into()))?;
+        serde_json::to_vec(&header).map_err(|error| io_error("write", &path, error.into()))?;
     text.push(b'\n');
     text.extend_from_slice(bytes);
     let records = log.records();
     File::open(&records)
         .and_then(|file| file.sync_data())
-        .map_err(|error| failed("flush", &records, error))?;
+        .map_err(|error| io_error("flush", &records, error))?;
     replace(&path, &text)
 }
 
@@ -73,7 +73,7 @@ pub(super) fn read(log: &LogFolder) -> Result<Option<Folded>, JournalError> {
         return Ok(None);
     };
     let bytes = Bytes::from(text).slice(at + 1..);
-    let stands = Digest::of(&bytes) == header.digest && header.end(log)?.is_some();
+    let stands = Digest::compute(&bytes) == header.digest && header.end(log)?.is_some();
     Ok(stands.then_some(Folded {
         seq: header.seq,
         format: header.format,

@@ -102,7 +102,7 @@ impl<'a> Line<'a> {
 }
 
 fn check_of(head: &[u8]) -> String {
-    let Digest(bytes) = Digest::of(head);
+    let Digest(bytes) = Digest::compute(head);
     bytes.first_chunk().map_or_else(String::new, |first| {
         format!("{:016x}", u64::from_be_bytes(*first))
     })

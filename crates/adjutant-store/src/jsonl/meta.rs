@@ -13,7 +13,7 @@ use super::{
     line::BEGINNING,
     name, owner,
     place::{
-        JournalFolder, LogFolder, failed, json, make_folder, new_file, replace_json, sync_folder,
+        JournalFolder, LogFolder, io_error, json, make_folder, new_file, replace_json, sync_folder,
     },
     scan,
 };
@@ -46,7 +46,7 @@ impl Meta {
     pub(super) fn read(log: &LogFolder) -> Result<Self, JournalError> {
         check_version(log)?;
         json(&log.file("meta.json"))?
-            .ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, &log.log))
+            .ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, &log.log))
     }
 
     pub(super) fn write(&self, log: &LogFolder) -> Result<(), JournalError> {
@@ -59,7 +59,7 @@ impl Meta {
     }
 
     /// Sets the names; the folder determines the valid one.
-    pub(super) fn named(&mut self, names: &[&LogId]) {
+    pub(super) fn set_names(&mut self, names: &[&LogId]) {
         self.names = names.iter().map(|name| (*name).clone()).collect();
     }
 
@@ -114,7 +114,7 @@ pub(super) fn make(
     let records = temporary.records();
     new_file(&records)
         .and_then(|file| file.sync_all())
-        .map_err(|error| failed("make", &records, error))?;
+        .map_err(|error| io_error("make", &records, error))?;
     flushed::make(&temporary, &BEGINNING)?;
     let meta = Meta {
         v: VERSION,
@@ -126,7 +126,7 @@ pub(super) fn make(
     meta.write(&temporary)?;
     make_folder(&place.logs())?;
     fs::rename(&temporary.folder, &log.folder)
-        .map_err(|error| failed("make", &log.folder, error))?;
+        .map_err(|error| io_error("make", &log.folder, error))?;
     sync_folder(&place.logs())
 }
 
@@ -143,7 +143,7 @@ pub(super) fn keep_head(log: &LogFolder) -> Result<(), JournalError> {
 
 pub(super) fn info(place: &JournalFolder, log: &LogId) -> Result<LogInfo, JournalError> {
     let log = place.log(log);
-    log.needed()?;
+    log.ensure_exists()?;
     Meta::read(&log)?.info(&log)
 }
 
@@ -154,7 +154,7 @@ pub(super) fn describe(
 ) -> Result<(), JournalError> {
     let log = place.log(log);
     let _locked = log.lock()?;
-    log.needed()?;
+    log.ensure_exists()?;
     let mut meta = Meta::read(&log)?;
     meta.about = about;
     meta.write(&log)

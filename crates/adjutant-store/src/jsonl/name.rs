@@ -21,7 +21,7 @@ pub(super) fn folder(log: &LogId) -> String {
     }
     if name.len() > MAX_WHOLE {
         name.truncate(KEPT);
-        name.push_str(&format!("~{}", Digest::of(log.0.as_bytes())));
+        name.push_str(&format!("~{}", Digest::compute(log.0.as_bytes())));
     }
     name
 }
@@ -43,7 +43,7 @@ mod tests {
                 format!(
                     "{}~{}",
                     "%c3%a9".repeat(10),
-                    adjutant_core::Digest::of(long.as_bytes())
+                    adjutant_core::Digest::compute(long.as_bytes())
                 ),
             ),
         ] {

@@ -10,7 +10,7 @@ use adjutant_llm::private;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::place::{LogFolder, failed, json, replace_json};
+use super::place::{LogFolder, io_error, json, replace_json};
 
 /// The last ownership of a log. It changes only under the lock of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ impl Owned {
         json(&place.file("owner.json"))
     }
 
-    fn held(&self) -> String {
+    fn marker_name(&self) -> String {
         format!("held-{}", self.epoch)
     }
 
@@ -56,22 +56,22 @@ impl Owned {
         // The file was written when the log was taken.
         let taken = fs::metadata(place.file("owner.json")).and_then(|file| file.modified());
         holder.since = taken.ok().and_then(|taken| taken.elapsed().ok());
-        JournalError::owned(&place.log, holder)
+        JournalError::already_owned(&place.log, holder)
     }
 
     /// True if its owner lives.
     fn is_alive(&self, place: &LogFolder) -> Result<bool, JournalError> {
-        let path = place.file(&self.held());
+        let path = place.file(&self.marker_name());
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(failed("open", &path, error)),
+            Err(error) => return Err(io_error("open", &path, error)),
         };
         // Shared: two concurrent checks must not mistake each other for the owner.
         match file.try_lock_shared() {
             Ok(()) => Ok(false),
             Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(failed("lock", &path, error)),
+            Err(TryLockError::Error(error)) => Err(io_error("lock", &path, error)),
         }
     }
 }
@@ -127,17 +127,17 @@ pub(super) fn take(
         owner: owner.id.to_string(),
         token: Uuid::new_v4().as_u128(),
     };
-    let path = place.file(&owned.held());
+    let path = place.file(&owned.marker_name());
     let alive =
         private::file(OpenOptions::new().create(true).truncate(false).write(true)).open(&path);
-    let alive = alive.map_err(|error| failed("open", &path, error))?;
+    let alive = alive.map_err(|error| io_error("open", &path, error))?;
     alive
         .try_lock()
-        .map_err(|error| failed("lock", &path, error.into()))?;
+        .map_err(|error| io_error("lock", &path, error.into()))?;
     replace_json(&place.file("owner.json"), &owned)?;
     if let Some(before) = before {
         // The file has no further use.
-        let _ = fs::remove_file(place.file(&before.held()));
+        let _ = fs::remove_file(place.file(&before.marker_name()));
     }
     Ok(HeldOwnership { owned, alive })
 }
@@ -149,7 +149,7 @@ impl HeldOwnership {
         if is_last {
             Ok(())
         } else {
-            Err(JournalError::of_log(JournalErrorKind::Fenced, &place.log))
+            Err(JournalError::for_log(JournalErrorKind::Fenced, &place.log))
         }
     }
 }

@@ -63,7 +63,7 @@ impl JournalFolder {
 
     /// Prevents the trash from being emptied while it is held: new folders are prepared there.
     pub(super) fn keep_trash(&self) -> Result<Locked, JournalError> {
-        locked(&self.root.join("locks").join("trash"), File::lock_shared)
+        lock_file(&self.root.join("locks").join("trash"), File::lock_shared)
     }
 
     /// Removes what a crash left in the trash, unless a folder is being prepared there.
@@ -84,7 +84,7 @@ impl JournalFolder {
     pub(super) fn log(&self, log: &LogId) -> LogFolder {
         let name = name::folder(log);
         // Several logs share a lock: a separate lock could not be removed together with its log.
-        let lock = format!("{:02x}", Digest::of(name.as_bytes()).0[0]);
+        let lock = format!("{:02x}", Digest::compute(name.as_bytes()).0[0]);
         LogFolder {
             log: log.clone(),
             folder: self.logs().join(name),
@@ -94,12 +94,12 @@ impl JournalFolder {
 
     /// Keeps blobs from being swept while it is held.
     pub(super) fn keep_blobs(&self) -> Result<Locked, JournalError> {
-        locked(&self.root.join("locks").join("blobs"), File::lock_shared)
+        lock_file(&self.root.join("locks").join("blobs"), File::lock_shared)
     }
 
     /// Keeps blobs from being written while it is held.
     pub(super) fn sweep_blobs(&self) -> Result<Locked, JournalError> {
-        locked(&self.root.join("locks").join("blobs"), File::lock)
+        lock_file(&self.root.join("locks").join("blobs"), File::lock)
     }
 }
 
@@ -124,21 +124,21 @@ impl LogFolder {
     pub(super) fn exists(&self) -> Result<bool, JournalError> {
         self.folder
             .try_exists()
-            .map_err(|error| failed("look for", &self.folder, error))
+            .map_err(|error| io_error("look for", &self.folder, error))
     }
 
     /// Fails if the log does not exist.
-    pub(super) fn needed(&self) -> Result<(), JournalError> {
+    pub(super) fn ensure_exists(&self) -> Result<(), JournalError> {
         if self.exists()? {
             Ok(())
         } else {
-            Err(JournalError::of_log(JournalErrorKind::Missing, &self.log))
+            Err(JournalError::for_log(JournalErrorKind::Missing, &self.log))
         }
     }
 
     /// Waits for exclusive access to the log, for as long as the value lives.
     pub(super) fn lock(&self) -> Result<Locked, JournalError> {
-        locked(&self.lock, File::lock)
+        lock_file(&self.lock, File::lock)
     }
 
     /// Both logs at once; two may do so the other way round at the same time.
@@ -158,14 +158,17 @@ impl LogFolder {
     }
 }
 
-fn locked(path: &Path, lock: impl FnOnce(&File) -> io::Result<()>) -> Result<Locked, JournalError> {
+fn lock_file(
+    path: &Path,
+    lock: impl FnOnce(&File) -> io::Result<()>,
+) -> Result<Locked, JournalError> {
     if let Some(folder) = path.parent() {
         make_folder(folder)?;
     }
     let file =
         private::file(OpenOptions::new().create(true).truncate(false).write(true)).open(path);
-    let file = file.map_err(|error| failed("open", path, error))?;
-    lock(&file).map_err(|error| failed("lock", path, error))?;
+    let file = file.map_err(|error| io_error("open", path, error))?;
+    lock(&file).map_err(|error| io_error("lock", path, error))?;
     Ok(Locked { _file: file })
 }
 
@@ -173,7 +176,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), JournalError> {
     if path.is_dir() {
         return Ok(());
     }
-    private::folder(path).map_err(|error| failed("make", path, error))?;
+    private::folder(path).map_err(|error| io_error("make", path, error))?;
     // A name without a folder is in the current folder.
     let above = path.parent().map(|above| {
         if above.as_os_str().is_empty() {
@@ -190,7 +193,7 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), JournalError> {
     // Other systems do not open folders, and keep names by themselves.
     if cfg!(unix) {
         let synced = File::open(path).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| failed("flush", path, error))?;
+        synced.map_err(|error| io_error("flush", path, error))?;
     }
     Ok(())
 }
@@ -211,13 +214,13 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), JournalError> {
     if let Err(error) = written {
         // The file that is there is as good as before.
         let _ = fs::remove_file(&temporary);
-        return Err(failed("write", path, error));
+        return Err(io_error("write", path, error));
     }
     Ok(())
 }
 
 pub(super) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), JournalError> {
-    let json = serde_json::to_vec(value).map_err(|error| failed("write", path, error.into()))?;
+    let json = serde_json::to_vec(value).map_err(|error| io_error("write", path, error.into()))?;
     replace(path, &json)
 }
 
@@ -226,7 +229,7 @@ pub(super) fn contents(path: &Path) -> Result<Option<Vec<u8>>, JournalError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed("read", path, error)),
+        Err(error) => Err(io_error("read", path, error)),
     }
 }
 
@@ -240,7 +243,7 @@ pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Journa
     contents(path)?.map(read).transpose()
 }
 
-pub(super) fn failed(what: &str, path: &Path, error: io::Error) -> JournalError {
+pub(super) fn io_error(what: &str, path: &Path, error: io::Error) -> JournalError {
     if error.kind() == ErrorKind::ReadOnlyFilesystem {
         return JournalError::read_only(
             &format!("could not {what} {}", path.display()),

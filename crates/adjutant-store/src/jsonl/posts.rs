@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     off_thread,
-    place::{JournalFolder, LogFolder, contents, failed, replace, sync_folder},
+    place::{JournalFolder, LogFolder, contents, io_error, replace, sync_folder},
 };
 
 /// The largest number of posts that may wait in one log.
@@ -79,7 +79,7 @@ impl InboxFile {
 pub(super) fn post(place: &JournalFolder, log: &LogId, post: Post) -> Result<PostNo, JournalError> {
     let log = place.log(log);
     let _locked = log.lock()?;
-    log.needed()?;
+    log.ensure_exists()?;
     let inbox = InboxFile::read(&log)?;
     if inbox.posts.len() >= MAX_POSTS {
         let message = format!("log {:?} takes no more posts: {MAX_POSTS} wait", log.log.0);
@@ -106,7 +106,7 @@ pub(super) fn post(place: &JournalFolder, log: &LogId, post: Post) -> Result<Pos
                 .inspect_err(|_| drop(file.set_len(inbox.length)))?;
             file.sync_data()
         });
-    written.map_err(|error| failed("write", &path, error))?;
+    written.map_err(|error| io_error("write", &path, error))?;
     Ok(posted.no)
 }
 
@@ -127,13 +127,13 @@ pub(super) fn forget(log: &LogFolder, upto: PostNo) -> Result<(), JournalError> 
 }
 
 /// The posts after a place that are there now.
-pub(super) fn posted(
+pub(super) fn read_posts(
     place: &JournalFolder,
     log: &LogId,
     after: PostNo,
 ) -> Result<Vec<Posted>, JournalError> {
     let log = place.log(log);
-    log.needed()?;
+    log.ensure_exists()?;
     let mut posts = InboxFile::read(&log)?.posts;
     posts.retain(|posted| posted.no > after);
     Ok(posts)

@@ -15,7 +15,7 @@ const AHEAD: usize = 256;
 
 /// The records of a log, each checked against the link before it.
 pub(super) fn records(place: JournalFolder, log: LogId, after: Seq) -> RecordStream {
-    streamed(move |send| {
+    spawn_stream(move |send| {
         each(&place, &log, after, |before, stored| {
             send(stored.open(before))
         })
@@ -23,8 +23,8 @@ pub(super) fn records(place: JournalFolder, log: LogId, after: Seq) -> RecordStr
 }
 
 /// The records of a log as they are stored.
-pub(super) fn stored(place: JournalFolder, log: LogId, after: Seq) -> StoredStream {
-    streamed(move |send| each(&place, &log, after, |_, stored| send(Ok(stored))))
+pub(super) fn read_stored(place: JournalFolder, log: LogId, after: Seq) -> StoredStream {
+    spawn_stream(move |send| each(&place, &log, after, |_, stored| send(Ok(stored))))
 }
 
 /// Calls `tell` with every record after a position and the previous link, until it returns `false`.
@@ -35,7 +35,7 @@ fn each(
     mut tell: impl FnMut(&Digest, StoredRecord) -> bool,
 ) -> Result<(), JournalError> {
     let at = place.log(log);
-    at.needed()?;
+    at.ensure_exists()?;
     super::meta::check_version(&at)?;
     let mut scan = Scan::open(&at.records(), fold::before(&at, after.0)?, after.0)?;
     let mut before = scan.end.link;
@@ -85,7 +85,7 @@ fn batch(scan: &mut Scan, log: &LogFolder, after: Seq) -> Result<Vec<ScannedReco
 }
 
 /// A stream of the values that a thread sends, including the final error.
-fn streamed<T: Send + 'static>(
+fn spawn_stream<T: Send + 'static>(
     read: impl FnOnce(&mut dyn FnMut(Result<T, JournalError>) -> bool) -> Result<(), JournalError>
     + Send
     + 'static,

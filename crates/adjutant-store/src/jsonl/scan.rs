@@ -12,7 +12,7 @@ use bytes::Bytes;
 use super::{
     flushed::Flushed,
     line::{BEGINNING, Line, LogEnd, MAX_LINE},
-    place::failed,
+    place::io_error,
 };
 
 /// The number of bytes that are read at once from the end.
@@ -56,9 +56,9 @@ impl Scan {
         flushed
             .as_ref()
             .map_or(Ok(()), |flushed| flushed.check_before(path, &end))?;
-        let mut file = File::open(path).map_err(|error| failed("open", path, error))?;
+        let mut file = File::open(path).map_err(|error| io_error("open", path, error))?;
         file.seek(SeekFrom::Start(end.length))
-            .map_err(|error| failed("read", path, error))?;
+            .map_err(|error| io_error("read", path, error))?;
         Ok(Self {
             file: BufReader::with_capacity(64 * 1024, file),
             path: path.to_owned(),
@@ -77,9 +77,9 @@ impl Scan {
         let mut expected = None;
         loop {
             let NextLine::Line(kept, next, rest) = self.line(&end)? else {
-                self.flushed
-                    .as_ref()
-                    .map_or(Ok(()), |flushed| flushed.reached(&self.path, self.end.seq))?;
+                self.flushed.as_ref().map_or(Ok(()), |flushed| {
+                    flushed.check_reached(&self.path, self.end.seq)
+                })?;
                 return Ok(Vec::new());
             };
             if expected.is_some_and(|expected| expected != rest) {
@@ -103,7 +103,7 @@ impl Scan {
         let mut limited = Read::by_ref(&mut self.file).take(MAX_LINE as u64 + 1);
         limited
             .read_until(b'\n', &mut text)
-            .map_err(|error| failed("read", &self.path, error))?;
+            .map_err(|error| io_error("read", &self.path, error))?;
         if text.len() > MAX_LINE {
             return Err(self.corrupt(end.seq + 1));
         }
@@ -155,11 +155,11 @@ impl Scan {
 
 /// The end of a file, from its last lines: the records are not read.
 pub(super) fn tail(path: &Path) -> Result<LogEnd, JournalError> {
-    let read = |error| failed("read", path, error);
+    let read = |error| io_error("read", path, error);
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BEGINNING),
-        Err(error) => return Err(failed("open", path, error)),
+        Err(error) => return Err(io_error("open", path, error)),
     };
     let length = file.metadata().map_err(read)?.len();
     let mut from = length.saturating_sub(TAIL);
@@ -234,11 +234,11 @@ pub(super) fn end_of(
 /// The end behind the record that ends where the file has this length, and how many of its batch follow it; `None` if
 /// none ends there.
 pub(super) fn at(path: &Path, length: u64) -> Result<Option<(LogEnd, u64)>, JournalError> {
-    let read = |error| failed("read", path, error);
+    let read = |error| io_error("read", path, error);
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed("open", path, error)),
+        Err(error) => return Err(io_error("open", path, error)),
     };
     if file.metadata().map_err(read)?.len() < length {
         return Ok(None);

@@ -7,7 +7,7 @@ use adjutant_core::{JournalError, JournalErrorKind, LogId};
 use super::{
     meta::{self, Meta},
     owner,
-    place::{JournalFolder, LogFolder, failed, sync_folder},
+    place::{JournalFolder, LogFolder, io_error, sync_folder},
 };
 
 /// Renames a log, and updates the logs that were forked from it.
@@ -16,18 +16,18 @@ pub(super) fn rename(place: &JournalFolder, from: &LogId, to: &LogId) -> Result<
     let (source, target) = (place.log(from), place.log(to));
     {
         let _locked = source.lock_both(&target)?;
-        source.needed()?;
+        source.ensure_exists()?;
         owner::needs_free(&source)?;
         if target.exists()? {
-            return Err(JournalError::of_log(JournalErrorKind::Exists, to));
+            return Err(JournalError::for_log(JournalErrorKind::Exists, to));
         }
         let mut meta = Meta::read(&source)?;
-        meta.named(&[from, to]);
+        meta.set_names(&[from, to]);
         meta.write(&source)?;
         fs::rename(&source.folder, &target.folder)
-            .map_err(|error| failed("rename", &source.folder, error))?;
+            .map_err(|error| io_error("rename", &source.folder, error))?;
         sync_folder(&place.logs())?;
-        meta.named(&[to]);
+        meta.set_names(&[to]);
         meta.write(&target)?;
     }
     meta::logs(place)?
@@ -70,9 +70,9 @@ pub(super) fn delete(place: &JournalFolder, log: &LogId) -> Result<(), JournalEr
     let trash = place.trash()?;
     {
         let _locked = log.lock()?;
-        log.needed()?;
+        log.ensure_exists()?;
         owner::needs_free(&log)?;
-        fs::rename(&log.folder, &trash).map_err(|error| failed("delete", &log.folder, error))?;
+        fs::rename(&log.folder, &trash).map_err(|error| io_error("delete", &log.folder, error))?;
         sync_folder(&place.logs())?;
     }
     // Anything that stays is removed when the journal is opened next.

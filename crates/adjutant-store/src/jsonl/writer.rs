@@ -20,7 +20,7 @@ use super::{
     line::{self, LogEnd},
     meta, off_thread,
     owner::{self, HeldOwnership},
-    place::{JournalFolder, LogFolder, failed},
+    place::{JournalFolder, LogFolder, io_error},
     posts,
     scan::{self, Scan},
 };
@@ -127,7 +127,7 @@ impl Writer {
         }
         records
             .sync_data()
-            .map_err(|error| failed("flush", &self.log.records(), error))?;
+            .map_err(|error| io_error("flush", &self.log.records(), error))?;
         match flushed::write(&self.head, &self.end) {
             Ok(()) => self.flushed = self.end.length,
             // The records are durable; only the stored end is older than necessary.
@@ -141,10 +141,10 @@ impl Writer {
     /// Writes after the end; an incomplete write is undone.
     fn write(&self, path: &Path, text: &[u8]) -> Result<File, JournalError> {
         let file = OpenOptions::new().append(true).open(path);
-        let mut file = file.map_err(|error| failed("open", path, error))?;
+        let mut file = file.map_err(|error| io_error("open", path, error))?;
         let length = file
             .metadata()
-            .map_err(|error| failed("read", path, error))?
+            .map_err(|error| io_error("read", path, error))?
             .len();
         if length != self.end.length {
             let message = format!(
@@ -160,7 +160,7 @@ impl Writer {
         if let Err(error) = file.write_all(text) {
             // If this fails too, the next owner does it.
             let _ = file.set_len(length);
-            return Err(failed("write", path, error));
+            return Err(io_error("write", path, error));
         }
         Ok(file)
     }
@@ -182,7 +182,7 @@ impl Writer {
         fold::keep(&self.log, &end, folded)
     }
 
-    fn heeded(&self, upto: PostNo) -> Result<(), JournalError> {
+    fn mark_consumed(&self, upto: PostNo) -> Result<(), JournalError> {
         let _locked = self.log.lock()?;
         self.held.check(&self.log)?;
         posts::forget(&self.log, upto)
@@ -194,16 +194,16 @@ fn cut(path: &Path, length: u64) -> Result<File, JournalError> {
     let file = OpenOptions::new()
         .write(true)
         .open(path)
-        .map_err(|error| failed("open", path, error))?;
+        .map_err(|error| io_error("open", path, error))?;
     let has = file
         .metadata()
-        .map_err(|error| failed("read", path, error))?
+        .map_err(|error| io_error("read", path, error))?
         .len();
     if has != length {
         tracing::warn!(path = %path.display(), bytes = has - length, "the end of a log was torn and is cut off");
         file.set_len(length)
             .and_then(|()| file.sync_all())
-            .map_err(|error| failed("cut", path, error))?;
+            .map_err(|error| io_error("cut", path, error))?;
     }
     Ok(file)
 }
@@ -269,7 +269,7 @@ impl Log for JsonlLog {
         self.with(move |writer| writer.keep(&folded)).await
     }
 
-    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
-        self.with(move |writer| writer.heeded(upto)).await
+    async fn mark_consumed(&mut self, upto: PostNo) -> Result<(), JournalError> {
+        self.with(move |writer| writer.mark_consumed(upto)).await
     }
 }

@@ -26,7 +26,7 @@ use self::{
 use super::{
     database::Database,
     fault::Fault,
-    row::{digest, signed, text, unsigned},
+    row::{digest, read_u64, text, to_i64},
 };
 
 const OWN: &str = concat!(
@@ -66,7 +66,7 @@ impl PostgresJournal {
             (log.0.as_bytes(), owner.id.as_bytes(), owner.takes_over);
         let (lease, now) = (
             self.database.lease.as_secs_f64(),
-            signed(self.database.world.now_ms()),
+            to_i64(self.database.world.now_ms()),
         );
         let (genesis, about) = (&Digest::GENESIS.0[..], &b"{}"[..]);
         let values = [
@@ -85,11 +85,11 @@ impl PostgresJournal {
             &self.database,
             log,
             row.try_get(0)?,
-            Epoch(unsigned(&row, 1)?),
+            Epoch(read_u64(&row, 1)?),
         );
         Ok(Some(PostgresLog::new(
             lease,
-            Seq(unsigned(&row, 2)?),
+            Seq(read_u64(&row, 2)?),
             digest(&row, 3)?,
         )))
     }
@@ -100,7 +100,7 @@ impl PostgresJournal {
             return Ok(());
         };
         let id = &log.lease.log;
-        let newest = pin!(records::linked(
+        let newest = pin!(records::read_linked(
             Arc::clone(&self.database),
             id.clone(),
             Seq(before)
@@ -121,7 +121,7 @@ impl PostgresJournal {
 impl Journal for PostgresJournal {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
         log.check()?;
-        self.database.leases.left(log).await;
+        self.database.leases.wait_for_release(log).await;
         let failed = |fault: Fault| fault.journal(format_args!("own log {:?}", log.0));
         let (journal, id, claim) = (self.clone(), log.clone(), owner.clone());
         // On a separate task: if the caller is gone, the log is released immediately, not when its lease ends.
@@ -147,8 +147,8 @@ impl Journal for PostgresJournal {
         records::read(&self.database, log, after)
     }
 
-    fn stored(&self, log: &LogId, after: Seq) -> StoredStream {
-        records::stored(&self.database, log, after)
+    fn read_stored(&self, log: &LogId, after: Seq) -> StoredStream {
+        records::read_stored(&self.database, log, after)
     }
 
     async fn post(&self, log: &LogId, post: Post) -> Result<PostNo, JournalError> {
@@ -159,8 +159,8 @@ impl Journal for PostgresJournal {
         Some(posts::posts(&self.database, log, after))
     }
 
-    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
-        posts::posted(&self.database, log, after).await
+    async fn read_posts(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+        posts::read_posts(&self.database, log, after).await
     }
 
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
@@ -187,13 +187,13 @@ impl Journal for PostgresJournal {
         keeping::sweep(&self.database).await
     }
 
-    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+    async fn load_fold(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
         let folded = async {
             let Some(row) = self.database.row(FOLDED, &[&log.0.as_bytes()]).await? else {
                 return Ok(None);
             };
             let bytes: &[u8] = row.try_get(2)?;
-            let (seq, format) = (Seq(unsigned(&row, 0)?), text(&row, 1)?);
+            let (seq, format) = (Seq(read_u64(&row, 0)?), text(&row, 1)?);
             Ok(Some(Folded {
                 seq,
                 format,

@@ -17,7 +17,7 @@ use super::{
     database::Database,
     fault::Fault,
     json,
-    row::{behind, signed, text, unsigned},
+    row::{behind, read_u64, text, to_i64},
     words,
 };
 
@@ -68,7 +68,7 @@ impl PostgresKvStore {
         }
     }
 
-    fn failed(&self, doing: &str, fault: Fault) -> KvStoreError {
+    fn store_error(&self, doing: &str, fault: Fault) -> KvStoreError {
         fault.kv(format_args!("{doing} key-value store {:?}", self.name))
     }
 }
@@ -83,7 +83,7 @@ impl KvStore for PostgresKvStore {
             .row(GET, &[&self.name.as_bytes(), &key.as_bytes()])
             .await;
         let found = row.and_then(|row| row.as_ref().map(item).transpose());
-        found.map_err(|fault| self.failed("read", fault))
+        found.map_err(|fault| self.store_error("read", fault))
     }
 
     async fn write(&self, changes: Vec<Change>) -> Result<Version, KvStoreError> {
@@ -95,7 +95,7 @@ impl KvStore for PostgresKvStore {
         self.check_name()?;
         let (prefix, end) = (scan.prefix.as_bytes(), behind(scan.prefix.as_bytes()));
         let after = scan.after.as_ref().map(|after| after.as_bytes());
-        let limit = signed(scan.limit.map_or(u64::MAX, |limit| limit as u64));
+        let limit = to_i64(scan.limit.map_or(u64::MAX, |limit| limit as u64));
         let rows = self
             .database
             .rows(
@@ -104,16 +104,16 @@ impl KvStore for PostgresKvStore {
             )
             .await;
         let items = rows.and_then(|rows| rows.iter().map(item).collect());
-        items.map_err(|fault| self.failed("scan", fault))
+        items.map_err(|fault| self.store_error("scan", fault))
     }
 
     async fn newest(&self) -> Result<Version, KvStoreError> {
         self.check_name()?;
         let row = self.database.row(NEWEST, &[&self.name.as_bytes()]).await;
-        let newest = row.and_then(|row| row.map_or(Ok(0), |row| unsigned(&row, 0)));
+        let newest = row.and_then(|row| row.map_or(Ok(0), |row| read_u64(&row, 0)));
         newest
             .map(Version)
-            .map_err(|fault| self.failed("read", fault))
+            .map_err(|fault| self.store_error("read", fault))
     }
 
     fn watch(&self, prefix: &str, after: Version) -> ChangeStream {
@@ -127,7 +127,7 @@ impl KvStore for PostgresKvStore {
         limit: usize,
     ) -> Result<Vec<Hit>, KvStoreError> {
         self.check_name()?;
-        let asked = words::asked(query);
+        let asked = words::query_words(query);
         if asked.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
@@ -137,7 +137,7 @@ impl KvStore for PostgresKvStore {
             &self.name.as_bytes() as _,
             &prefix as _,
             &end as _,
-            &signed(limit as u64) as _,
+            &to_i64(limit as u64) as _,
         ];
         let hit = |row: &Row| {
             Ok(Hit {
@@ -150,7 +150,7 @@ impl KvStore for PostgresKvStore {
             .rows(SEARCH, &values)
             .await
             .and_then(|rows| rows.iter().map(hit).collect());
-        hits.map_err(|fault| self.failed("search", fault))
+        hits.map_err(|fault| self.store_error("search", fault))
     }
 }
 
@@ -176,7 +176,7 @@ fn item(row: &Row) -> Result<Item, Fault> {
         key,
         value,
         text,
-        version: Version(unsigned(row, 3)?),
-        changed_ms: unsigned(row, 4)?,
+        version: Version(read_u64(row, 3)?),
+        changed_ms: read_u64(row, 4)?,
     })
 }

@@ -19,7 +19,7 @@ use super::{
     database::{Database, Values},
     fault::Fault,
     json,
-    row::{signed, text, unsigned},
+    row::{read_u64, text, to_i64},
     words,
 };
 
@@ -82,7 +82,7 @@ impl PostgresMemory {
 
     /// Adds facts in the database's form.
     async fn put(&self, owner: &OwnerId, batch: &FactBatch<'_>) -> Result<bool, Fault> {
-        let (count, most) = (signed(batch.ids.len() as u64), signed(MAX_FACTS as u64));
+        let (count, most) = (to_i64(batch.ids.len() as u64), to_i64(MAX_FACTS as u64));
         let FactBatch {
             ids,
             texts,
@@ -116,7 +116,7 @@ impl Memory for PostgresMemory {
         if facts.len() > MAX_FACTS {
             return Err(full());
         }
-        match self.put(owner, &FactBatch::of(&facts)?).await {
+        match self.put(owner, &FactBatch::from_facts(&facts)?).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(full()),
             Err(fault) if fault.is(&SqlState::UNIQUE_VIOLATION) => Err(MemoryError::new(
@@ -166,7 +166,7 @@ impl Memory for PostgresMemory {
         let after = after.map(|after| after.0.as_bytes());
         let rows = self
             .database
-            .rows(LIST, &[&owner.0.as_bytes(), &after, &signed(limit as u64)])
+            .rows(LIST, &[&owner.0.as_bytes(), &after, &to_i64(limit as u64)])
             .await;
         let facts = rows.and_then(|rows| rows.iter().map(fact).collect());
         facts.map_err(|fault| fault.memory("list facts"))
@@ -178,7 +178,7 @@ impl Memory for PostgresMemory {
         query: &str,
         limit: usize,
     ) -> Result<Vec<ScoredFact>, MemoryError> {
-        let asked = words::asked(query);
+        let asked = words::query_words(query);
         if asked.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
@@ -186,7 +186,7 @@ impl Memory for PostgresMemory {
             .database
             .rows(
                 BY_WORDS,
-                &[&asked, &owner.0.as_bytes(), &signed(limit as u64)],
+                &[&asked, &owner.0.as_bytes(), &to_i64(limit as u64)],
             )
             .await;
         let found = |row: &Row| {
@@ -210,7 +210,7 @@ impl Memory for PostgresMemory {
             .map_err(|fault| fault.memory("search facts by a vector"))
     }
 
-    async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
+    async fn read_mark(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
         let row = self
             .database
             .row(MARKED, &[&owner.0.as_bytes(), &source.as_bytes()])
@@ -261,7 +261,7 @@ struct FactBatch<'a> {
 }
 
 impl<'a> FactBatch<'a> {
-    fn of(facts: &'a [NewFact]) -> Result<Self, MemoryError> {
+    fn from_facts(facts: &'a [NewFact]) -> Result<Self, MemoryError> {
         let mut batch = Self::default();
         for fact in facts {
             check_name("a fact", &fact.id.0)?;
@@ -279,7 +279,7 @@ impl<'a> FactBatch<'a> {
                     .as_ref()
                     .map(|vector| nearest::bytes(&vector.numbers)),
             );
-            batch.times.push(signed(fact.now_ms));
+            batch.times.push(to_i64(fact.now_ms));
         }
         Ok(batch)
     }
@@ -345,8 +345,8 @@ fn fact(row: &Row) -> Result<Fact, Fault> {
         FactId(text(row, 0)?),
         text(row, 1)?,
         metadata,
-        unsigned(row, 3)?,
+        read_u64(row, 3)?,
     );
-    fact.updated_ms = unsigned(row, 4)?;
+    fact.updated_ms = read_u64(row, 4)?;
     Ok(fact)
 }

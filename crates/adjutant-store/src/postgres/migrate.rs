@@ -24,7 +24,7 @@ pub(super) async fn bring_up_to_date(database: &Database) -> Result<(), JournalE
         return Err(JournalError::new(JournalErrorKind::Invalid, message));
     }
     // A user that only reads and writes the tables may not be allowed to change them.
-    let known = match found(database).await {
+    let known = match read_version(database).await {
         Ok(known) => known,
         Err(fault) if fault.is(&SqlState::UNDEFINED_TABLE) => 0,
         Err(fault) => return Err(failed(fault)),
@@ -44,7 +44,7 @@ pub(super) async fn bring_up_to_date(database: &Database) -> Result<(), JournalE
     Ok(())
 }
 
-async fn found(database: &Database) -> Result<usize, Fault> {
+async fn read_version(database: &Database) -> Result<usize, Fault> {
     let row = database
         .row(
             "select coalesce(max(version), 0) from adjutant_versions",

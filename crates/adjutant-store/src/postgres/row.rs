@@ -8,12 +8,12 @@ use tokio_postgres::Row;
 use super::fault::Fault;
 
 /// A number in the database's type; larger ones become its maximum.
-pub(super) fn signed(number: u64) -> i64 {
+pub(super) fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// A number of which the database never has a negative one.
-pub(super) fn unsigned(row: &Row, column: usize) -> Result<u64, Fault> {
+pub(super) fn read_u64(row: &Row, column: usize) -> Result<u64, Fault> {
     u64::try_from(row.try_get::<_, i64>(column)?).map_err(|_| Fault::Stored("a number"))
 }
 

@@ -71,7 +71,7 @@ pub(super) fn vector(text: &str) -> String {
 }
 
 /// The different words of a query.
-pub(super) fn asked(query: &str) -> Vec<String> {
+pub(super) fn query_words(query: &str) -> Vec<String> {
     let mut asked: Vec<String> = Vec::new();
     for word in words(query) {
         if asked.len() == MAX_ASKED {

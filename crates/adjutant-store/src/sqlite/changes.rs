@@ -58,7 +58,7 @@ struct SeenChanges {
 
 impl Changes {
     /// Changes of the database in this file.
-    pub(super) fn of(path: Option<PathBuf>) -> Self {
+    pub(super) fn from_path(path: Option<PathBuf>) -> Self {
         Self {
             posts: watch::Sender::new(()),
             kv_stores: watch::Sender::new(()),
@@ -147,7 +147,7 @@ impl Listener {
     }
 
     /// Waits for a change after the last look.
-    pub(super) async fn changed(&mut self) {
+    pub(super) async fn wait_for_change(&mut self) {
         // The sender lives as long as the listener.
         let _ = self.told.changed().await;
     }
@@ -171,15 +171,15 @@ fn look(known: &mut Option<(Connection, i64)>, path: &Path) -> Result<Option<See
             return Ok(None);
         }
         *before = now;
-        return Ok(Some(seen(db)?));
+        return Ok(Some(read_latest(db)?));
     }
     let db = schema::reader(path, Reading::Shared)?;
-    let (now, seen) = (version(&db)?, seen(&db)?);
+    let (now, seen) = (version(&db)?, read_latest(&db)?);
     *known = Some((db, now));
     Ok(Some(seen))
 }
 
-fn seen(db: &Connection) -> rusqlite::Result<SeenChanges> {
+fn read_latest(db: &Connection) -> rusqlite::Result<SeenChanges> {
     let sql = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'posts'), 0), \
                (SELECT coalesce(sum(newest), 0) FROM shelves)";
     db.prepare_cached(sql)?.query_row([], |row| {

@@ -60,7 +60,7 @@ impl Journal for SqliteJournal {
         })
     }
 
-    fn stored(&self, log: &LogId, after: Seq) -> StoredStream {
+    fn read_stored(&self, log: &LogId, after: Seq) -> StoredStream {
         read::stream(Arc::clone(&self.store), log, after, |record, _| Ok(record))
     }
 
@@ -83,11 +83,11 @@ impl Journal for SqliteJournal {
         Some(inbox::stream(Arc::clone(&self.store), log.clone(), after))
     }
 
-    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+    async fn read_posts(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
         let id = log.clone();
         let read = self
             .store
-            .read(move |db| inbox::posted(db, &id, after))
+            .read(move |db| inbox::read_posts(db, &id, after))
             .await;
         read.map_err(|fault| fault.journal(|| format!("cannot read the posts of log {:?}", log.0)))
     }
@@ -147,9 +147,9 @@ impl Journal for SqliteJournal {
         done.map_err(|fault| fault.journal(|| "cannot sweep attachments".to_owned()))
     }
 
-    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+    async fn load_fold(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
         let id = log.clone();
-        let read = self.store.read(move |db| read::folded(db, &id)).await;
+        let read = self.store.read(move |db| read::load_fold(db, &id)).await;
         read.map_err(|fault| fault.journal(|| format!("cannot read the fold of log {:?}", log.0)))
     }
 }
@@ -189,7 +189,11 @@ impl DueWork for SqliteJournal {
     }
 
     async fn until_due(&self) {
-        self.store.changes.listen(Topic::Posts).changed().await;
+        self.store
+            .changes
+            .listen(Topic::Posts)
+            .wait_for_change()
+            .await;
     }
 
     async fn pass_over(&self, log: &LogId, upto: PostNo) -> Result<(), JournalError> {

@@ -30,7 +30,7 @@ impl Memory for SqliteMemory {
         limits::check_owner(owner).map_err(failed)?;
         let rows: Vec<_> = facts
             .into_iter()
-            .map(facts::FactRow::of)
+            .map(facts::FactRow::from_fact)
             .collect::<Result<_, _>>()
             .map_err(failed)?;
         let name = owner.clone();
@@ -127,10 +127,10 @@ impl Memory for SqliteMemory {
         .await
     }
 
-    async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
+    async fn read_mark(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
         let source = source.to_owned();
         self.read(owner, "read a mark", move |db, owner| {
-            marks::marked(db, owner, &source)
+            marks::read_mark(db, owner, &source)
         })
         .await
     }

@@ -1,7 +1,7 @@
 //! Numbers as SQLite keeps them: 64 bits with a sign.
 
 /// The number, or the largest that can be kept.
-pub(super) fn kept(number: u64) -> i64 {
+pub(super) fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Readers {
 
 impl Readers {
     /// Readers of a database file; they open it when they are needed.
-    pub(super) fn of(path: PathBuf, reading: Reading) -> Self {
+    pub(super) fn from_path(path: PathBuf, reading: Reading) -> Self {
         let free = Arc::new(Semaphore::new(MAX_READERS));
         Self {
             path: Arc::new(path),

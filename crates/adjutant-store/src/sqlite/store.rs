@@ -46,7 +46,7 @@ impl Store {
         let owners = Arc::new(Owners::beside(path.as_deref()));
         // A read-only database does not change, so it is not watched.
         let watched = path.as_deref().filter(|_| reading == Reading::Shared);
-        let changes = Arc::new(Changes::of(watched.map(Path::to_owned)));
+        let changes = Arc::new(Changes::from_path(watched.map(Path::to_owned)));
         let start = |db| {
             let (queue, jobs) = mpsc::channel();
             let writer = Writer {
@@ -63,7 +63,7 @@ impl Store {
         let queue = db.map(start).transpose()?;
         Ok(Self {
             queue,
-            readers: path.map(|path| Readers::of(path, reading)),
+            readers: path.map(|path| Readers::from_path(path, reading)),
             owners,
             changes,
         })

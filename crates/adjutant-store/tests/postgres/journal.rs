@@ -60,7 +60,7 @@ async fn log_gives_back_what_was_appended() {
         Vec::new()
     );
     let stored: Vec<StoredRecord> = journal
-        .stored(&LogId::from("log"), Seq(0))
+        .read_stored(&LogId::from("log"), Seq(0))
         .try_collect()
         .await
         .expect("all");
@@ -242,7 +242,7 @@ async fn fold_is_kept_beside_its_log() {
     let place = place!("fold_is_kept_beside_its_log");
     let journal = place.open().await.journal();
     let id = LogId::from("log");
-    assert_eq!(journal.folded(&id).await.expect("no log, no fold"), None);
+    assert_eq!(journal.load_fold(&id).await.expect("no log, no fold"), None);
     let mut log = own(&journal, "log").await;
     log.append(&records(0, 5), Flush::Lazy)
         .await
@@ -256,7 +256,7 @@ async fn fold_is_kept_beside_its_log() {
     folded.seq = Seq(5);
     log.keep(folded.clone()).await.expect("it is kept");
     assert_eq!(
-        journal.folded(&id).await.expect("it is there"),
+        journal.load_fold(&id).await.expect("it is there"),
         Some(folded.clone())
     );
     let ahead = Folded {
@@ -276,7 +276,7 @@ async fn fold_is_kept_beside_its_log() {
     ] {
         place.execute(&format!("update $.folds set {damage}"));
         assert_eq!(
-            journal.folded(&id).await.expect("it can be read"),
+            journal.load_fold(&id).await.expect("it can be read"),
             None,
             "{damage}"
         );
@@ -284,7 +284,7 @@ async fn fold_is_kept_beside_its_log() {
             "update $.folds set {healing} from $.records where records.seq = 5"
         ));
         assert_eq!(
-            journal.folded(&id).await.expect("it is there"),
+            journal.load_fold(&id).await.expect("it is there"),
             Some(folded.clone())
         );
     }

@@ -337,11 +337,11 @@ async fn mark_moves_only_from_where_it_is() {
             "{from} {to}"
         );
     }
-    assert_eq!(memory.marked(&me, "log\0").await.expect("read"), 2);
+    assert_eq!(memory.read_mark(&me, "log\0").await.expect("read"), 2);
     assert_eq!(
         (
-            memory.marked(&me, "log").await.expect("read"),
-            memory.marked(&other, "log\0").await.expect("read")
+            memory.read_mark(&me, "log").await.expect("read"),
+            memory.read_mark(&other, "log\0").await.expect("read")
         ),
         (0, 0)
     );

@@ -85,7 +85,11 @@ async fn owner_that_owns_again_fences_itself() {
         JournalErrorKind::Fenced
     );
     assert_eq!(
-        first.heeded(PostNo(1)).await.expect_err("fenced").kind,
+        first
+            .mark_consumed(PostNo(1))
+            .await
+            .expect_err("fenced")
+            .kind,
         JournalErrorKind::Fenced
     );
     // Dropping a fenced value gives nothing up.

@@ -50,13 +50,17 @@ async fn posts_come_in_order_from_another_process_until_they_are_heeded() {
         early.next().await.expect("no end").expect("a post"),
         wanted(1)
     );
-    log.heeded(PostNo(248)).await.expect("they are heeded");
+    log.mark_consumed(PostNo(248))
+        .await
+        .expect("they are heeded");
     let mut rest = other.posts(&id, PostNo(0)).expect("it takes posts");
     assert_eq!(
         rest.next().await.expect("no end").expect("a post"),
         wanted(249)
     );
-    log.heeded(PostNo(250)).await.expect("they are heeded");
+    log.mark_consumed(PostNo(250))
+        .await
+        .expect("they are heeded");
     assert_eq!(
         other.post(&id, Post::Cancel).await.expect("it is posted"),
         PostNo(251)
@@ -79,7 +83,7 @@ async fn posts_that_wait_are_bounded() {
         .await
         .expect_err("there is no room");
     assert_eq!(error.kind, JournalErrorKind::Invalid);
-    log.heeded(PostNo(1)).await.expect("one is heeded");
+    log.mark_consumed(PostNo(1)).await.expect("one is heeded");
     journal
         .post(&id, Post::Cancel)
         .await

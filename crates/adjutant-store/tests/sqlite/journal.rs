@@ -14,7 +14,7 @@ use super::{Place, append, check_kind, own, record, records, whole};
 
 async fn stored(journal: &impl Journal, log: &str, after: u64) -> Vec<StoredRecord> {
     journal
-        .stored(&LogId::from(log), Seq(after))
+        .read_stored(&LogId::from(log), Seq(after))
         .try_collect()
         .await
         .expect("readable")
@@ -54,7 +54,7 @@ async fn log_gives_back_what_was_appended_in_file_and_in_memory() {
 fn enormous(bytes: usize) -> Arc<Stamped> {
     let small = record(1, &"x".repeat(100_000));
     let attachment = Attachment {
-        digest: Digest::of(&vec![b'y'; bytes]),
+        digest: Digest::compute(&vec![b'y'; bytes]),
         bytes: vec![b'y'; bytes].into(),
     };
     let before = small
@@ -272,7 +272,7 @@ async fn fold_is_believed_only_if_it_stands_for_the_log() {
     for seq in [0, 2] {
         log.keep(fold(seq)).await.expect("kept");
         assert_eq!(
-            journal.folded(&"log".into()).await.expect("read"),
+            journal.load_fold(&"log".into()).await.expect("read"),
             Some(fold(seq))
         );
     }
@@ -283,7 +283,7 @@ async fn fold_is_believed_only_if_it_stands_for_the_log() {
         log.keep(fold(2)).await.expect("kept");
         place.raw().execute(damage, []).expect("damaged");
         assert_eq!(
-            journal.folded(&"log".into()).await.ok().flatten(),
+            journal.load_fold(&"log".into()).await.ok().flatten(),
             None,
             "{damage}"
         );

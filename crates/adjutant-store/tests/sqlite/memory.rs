@@ -61,7 +61,7 @@ async fn owner_touches_nobody_elses_facts() {
         MemoryErrorKind::Missing
     );
     assert!(memory.mark(&yours, "log", 0, 9).await.expect("marked"));
-    assert_eq!(memory.marked(&mine, "log").await.expect("read"), 0);
+    assert_eq!(memory.read_mark(&mine, "log").await.expect("read"), 0);
     // The words that keep owners apart in the index are no way around it.
     for query in ["apples", "o1 o2 owner:o1", "owner:\"o1\" apples"] {
         let found = memory.by_words(&yours, query, 10).await.expect("searched");
@@ -254,6 +254,6 @@ async fn mark_moves_only_from_where_it_is() {
             is_kept
         );
     }
-    assert_eq!(memory.marked(&me, "log").await.expect("read"), 1);
-    assert_eq!(memory.marked(&me, "other").await.expect("read"), 0);
+    assert_eq!(memory.read_mark(&me, "log").await.expect("read"), 1);
+    assert_eq!(memory.read_mark(&me, "other").await.expect("read"), 0);
 }

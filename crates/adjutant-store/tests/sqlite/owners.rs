@@ -56,7 +56,7 @@ async fn owner_that_was_taken_over_is_fenced() {
         );
     }
     check_kind(
-        late.heeded(adjutant_core::PostNo(1)).await,
+        late.mark_consumed(adjutant_core::PostNo(1)).await,
         JournalErrorKind::Fenced,
     );
     drop(late);

@@ -44,7 +44,7 @@ async fn posts_reach_who_waits_on_any_handle_in_order() {
             );
         }
     }
-    held.heeded(PostNo(3)).await.expect("heeded");
+    held.mark_consumed(PostNo(3)).await.expect("heeded");
     let left: Vec<_> = two
         .posts(&log, PostNo(0))
         .expect("taken")
@@ -53,7 +53,7 @@ async fn posts_reach_who_waits_on_any_handle_in_order() {
         .await
         .expect("read");
     assert_eq!(left, [posted(4)]);
-    held.heeded(PostNo(4)).await.expect("heeded");
+    held.mark_consumed(PostNo(4)).await.expect("heeded");
     assert_eq!(one.post(&log, post()).await.expect("posted"), PostNo(5));
     assert_eq!(
         there.next().await.expect("goes on").expect("read"),
@@ -71,7 +71,7 @@ async fn log_takes_no_more_posts_when_ten_thousand_wait() {
     let all = join_all((0..10_000).map(|_| journal.post(&log, post()))).await;
     assert!(all.into_iter().all(|posted| posted.is_ok()));
     check_kind(journal.post(&log, post()).await, JournalErrorKind::Invalid);
-    held.heeded(PostNo(1)).await.expect("heeded");
+    held.mark_consumed(PostNo(1)).await.expect("heeded");
     assert_eq!(
         journal.post(&log, post()).await.expect("posted"),
         PostNo(10_001)

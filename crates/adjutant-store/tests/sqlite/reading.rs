@@ -52,7 +52,7 @@ async fn child() {
     );
     assert_eq!(
         journal
-            .posted(&log, PostNo(0))
+            .read_posts(&log, PostNo(0))
             .await
             .expect("they are told")
             .len(),

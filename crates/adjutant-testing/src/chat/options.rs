@@ -4,7 +4,7 @@ use adjutant_llm::{Format, Options, ToolChoice, ToolDecl};
 
 use crate::{
     node::Node,
-    openai::{cache_key, effort_of, flag, named, schema_format, word_choice},
+    openai::{cache_key, effort_of, flag, parse_tool_choice, schema_format, word_choice},
     refusal::Refusal,
     strict,
 };
@@ -116,7 +116,7 @@ fn choice(root: &Node<'_>, tools: &[ToolDecl]) -> Result<ToolChoice, Refusal> {
     if choice.need("type")?.text()? != "function" {
         return Err(choice.refuse("Invalid value. Supported values are: 'function'."));
     }
-    named(&choice.need("function")?.need("name")?, tools)
+    parse_tool_choice(&choice.need("function")?.need("name")?, tools)
 }
 
 fn format(node: &Node<'_>) -> Result<Option<Format>, Refusal> {

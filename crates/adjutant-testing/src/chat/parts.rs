@@ -7,11 +7,11 @@ use crate::{node::Node, refusal::Refusal};
 /// A string, or text parts, joined.
 pub(super) fn texts(content: &Node<'_>) -> Result<String, Refusal> {
     let mut whole = String::new();
-    for part in of_content(content)? {
+    for part in content_parts(content)? {
         match kind(&part)? {
             "text" => whole.push_str(words(&part)?),
             "refusal" => whole.push_str(part.need("refusal")?.words()?),
-            other => return Err(unexpected(&part, other)),
+            other => return Err(refuse_kind(&part, other)),
         }
     }
     Ok(whole)
@@ -19,7 +19,7 @@ pub(super) fn texts(content: &Node<'_>) -> Result<String, Refusal> {
 
 /// A string, or parts of any kind that a user may send.
 pub(super) fn contents(content: &Node<'_>) -> Result<Vec<Content>, Refusal> {
-    of_content(content)?.iter().map(part).collect()
+    content_parts(content)?.iter().map(part).collect()
 }
 
 fn part(part: &Node<'_>) -> Result<Content, Refusal> {
@@ -60,11 +60,11 @@ fn part(part: &Node<'_>) -> Result<Content, Refusal> {
                 source,
             }))
         }
-        other => Err(unexpected(part, other)),
+        other => Err(refuse_kind(part, other)),
     }
 }
 
-fn of_content<'a>(content: &Node<'a>) -> Result<Vec<Node<'a>>, Refusal> {
+fn content_parts<'a>(content: &Node<'a>) -> Result<Vec<Node<'a>>, Refusal> {
     if content.value.is_string() {
         return Ok(vec![content.clone()]);
     }
@@ -105,6 +105,6 @@ fn source(url: &Node<'_>, media_type: &str) -> Result<(String, Source), Refusal>
     Ok((media_type.to_owned(), Source::Base64 { data: data.into() }))
 }
 
-fn unexpected(part: &Node<'_>, kind: &str) -> Refusal {
+fn refuse_kind(part: &Node<'_>, kind: &str) -> Refusal {
     part.refuse(format!("Invalid value: '{kind}'."))
 }

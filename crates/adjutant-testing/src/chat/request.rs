@@ -57,7 +57,7 @@ fn conversation(model: &str, messages: &[Node<'_>]) -> Result<(String, History),
     for message in messages {
         let role = message.need("role")?;
         if role.text()? != "tool" {
-            answered(&mut history, message)?;
+            check_results(&mut history, message)?;
         }
         match role.text()? {
             "system" | "developer" if !begun => {
@@ -87,13 +87,13 @@ fn conversation(model: &str, messages: &[Node<'_>]) -> Result<(String, History),
         begun |= !matches!(role.text()?, "system" | "developer");
     }
     if let Some(last) = messages.last() {
-        answered(&mut history, last)?;
+        check_results(&mut history, last)?;
     }
     Ok((system.join("\n\n"), history))
 }
 
 /// Checks that every call of the reply before has its result.
-fn answered(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
+fn check_results(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
     history.close().map_err(|missing| {
         Refusal::invalid(format!(
             "An assistant message with 'tool_calls' must be followed by tool messages responding to each \
@@ -143,14 +143,14 @@ fn assistant(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
             return Err(call.refuse("the ids of tool calls must be unique"));
         }
         ids.push(id);
-        let block = called(history, said.len(), &call, id)?;
+        let block = read_call(history, said.len(), &call, id)?;
         said.push(block);
     }
     history.reply(said);
     Ok(())
 }
 
-fn called(history: &History, at: usize, call: &Node<'_>, id: &str) -> Result<Block, Refusal> {
+fn read_call(history: &History, at: usize, call: &Node<'_>, id: &str) -> Result<Block, Refusal> {
     if call.need("type")?.text()? != "function" {
         return Err(call.refuse("Invalid value. Supported values are: 'function'."));
     }

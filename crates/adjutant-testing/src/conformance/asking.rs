@@ -41,7 +41,7 @@ pub(super) async fn tool_choice_none(subject: &dyn Subject) -> Verdict {
 pub(super) async fn forced_tool(subject: &dyn Subject) -> Verdict {
     for choice in [ToolChoice::Required, ToolChoice::Named("find".into())] {
         let (asked, warnings) = chosen(subject, choice.clone()).await?;
-        if !dropped(&warnings) {
+        if !has_dropped_option(&warnings) {
             same("the choice", &asked.options.tool_choice, &choice)?;
         }
     }
@@ -52,7 +52,7 @@ async fn chosen(
     subject: &dyn Subject,
     choice: ToolChoice,
 ) -> Result<(Request, Vec<Warning>), String> {
-    asked(
+    send_request(
         subject,
         with_tools().options(Options {
             tool_choice: choice,
@@ -63,7 +63,10 @@ async fn chosen(
 }
 
 /// Sends a request, and returns the options as the provider understood them, and the warnings.
-async fn asked(subject: &dyn Subject, request: Request) -> Result<(Request, Vec<Warning>), String> {
+async fn send_request(
+    subject: &dyn Subject,
+    request: Request,
+) -> Result<(Request, Vec<Warning>), String> {
     let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let heard = stage.ask(request).await;
     let warnings = heard.warnings();
@@ -71,14 +74,14 @@ async fn asked(subject: &dyn Subject, request: Request) -> Result<(Request, Vec<
     Ok((stage.understood(0)?, warnings))
 }
 
-fn dropped(warnings: &[Warning]) -> bool {
+fn has_dropped_option(warnings: &[Warning]) -> bool {
     warnings
         .iter()
         .any(|warning| warning.kind == WarningKind::OptionDropped)
 }
 
 pub(super) async fn sequential_calls(subject: &dyn Subject) -> Verdict {
-    let (request, warnings) = asked(
+    let (request, warnings) = send_request(
         subject,
         with_tools().options(Options {
             sequential_calls: true,
@@ -87,10 +90,10 @@ pub(super) async fn sequential_calls(subject: &dyn Subject) -> Verdict {
     )
     .await?;
     ensure(
-        request.options.sequential_calls || dropped(&warnings),
+        request.options.sequential_calls || has_dropped_option(&warnings),
         || "several calls may be made at once".into(),
     )?;
-    let (request, _) = asked(subject, with_tools()).await?;
+    let (request, _) = send_request(subject, with_tools()).await?;
     ensure(!request.options.sequential_calls, || {
         "one call at a time was asked for by nobody".into()
     })
@@ -129,7 +132,7 @@ pub(super) async fn structured(subject: &dyn Subject) -> Verdict {
     ensure(came.contains(&wanted), || {
         format!("the answer is {:?}, by its text {:?}", came, reply.text())
     })?;
-    let sent = stage.sent(0)?.to_string();
+    let sent = stage.request_body(0)?.to_string();
     ensure(
         sent.contains("\"answer\"") || sent.contains("\\\"answer\\\""),
         || "the schema was not sent".into(),
@@ -146,7 +149,7 @@ pub(super) async fn effort(subject: &dyn Subject) -> Verdict {
     let heard = stage.ask(hello().options(options)).await;
     let warnings = heard.warnings();
     heard.reply()?;
-    let sent = stage.sent(0)?;
+    let sent = stage.request_body(0)?;
     let told = sent["generationConfig"]["thinkingConfig"].is_object()
         || stage.understood(0)?.options.thinking.is_some()
         || [
@@ -166,7 +169,7 @@ pub(super) async fn effort(subject: &dyn Subject) -> Verdict {
         (true, true) => {
             Err("the model was told how much to think, although it cannot be told".into())
         }
-        (true, false) => ensure(dropped(&warnings), || {
+        (true, false) => ensure(has_dropped_option(&warnings), || {
             "the option was dropped without a warning".into()
         }),
         (false, true) => Ok(()),
@@ -179,7 +182,7 @@ pub(super) async fn sampling_asked(subject: &dyn Subject) -> Verdict {
         seed: Some(7),
         ..Options::default()
     };
-    let (request, warnings) = asked(subject, hello().options(options)).await?;
+    let (request, warnings) = send_request(subject, hello().options(options)).await?;
     let told = |what: &str| {
         warnings
             .iter()

@@ -46,7 +46,7 @@ async fn back(
     stage.understood(1)
 }
 
-fn named(call: &Call) -> CallResult {
+fn echo_call(call: &Call) -> CallResult {
     CallResult::ok(format!("{} of {}", call.name, call.args))
 }
 
@@ -90,7 +90,7 @@ pub(super) async fn text_and_call(subject: &dyn Subject) -> Verdict {
     let script = Script::new()
         .text("I shall look.")
         .call("look", json!({"city": "Köln"}));
-    let (reply, second) = there_and_back(subject, script, named).await?;
+    let (reply, second) = there_and_back(subject, script, echo_call).await?;
     same("the text", reply.text().as_str(), "I shall look.")?;
     let turns = second
         .entries
@@ -118,7 +118,7 @@ pub(super) async fn exact_arguments(subject: &dyn Subject) -> Verdict {
     const ARGS: &str =
         r#"{"z":9007199254740993,"a":[1,{"y":true,"b":null}],"city":"K\u00f6ln \ud83d\ude00"}"#;
     let (reply, second) =
-        there_and_back(subject, Script::new().call_raw("look", ARGS), named).await?;
+        there_and_back(subject, Script::new().call_raw("look", ARGS), echo_call).await?;
     let expected = serde_json::from_str::<Value>(ARGS)
         .map_err(|error| error.to_string())?
         .to_string();

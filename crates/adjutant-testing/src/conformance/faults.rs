@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::{
     Limits, Subject, Verdict,
-    stage::{HazardStage, Heard, ensure, hello, same, spoken},
+    stage::{HazardStage, Heard, ensure, hello, same, with_oracle},
 };
 use crate::{Fault, FaultPosition, Loopback};
 
@@ -29,7 +29,7 @@ async fn broken(subject: &dyn Subject, limits: Limits, fault: Fault) -> Result<H
     let stage =
         HazardStage::broken(subject, limits, scripts, |setup| setup.fault_all(fault)).await?;
     let heard = stage.ask(hello()).await;
-    stage.asked()?;
+    stage.ensure_requested()?;
     Ok(heard)
 }
 
@@ -201,7 +201,7 @@ pub(super) async fn abort(subject: &dyn Subject) -> Verdict {
         let dropped = sender.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(Letter { chunks, dropped })
     });
-    let server = spoken(subject, Loopback::setup(served))
+    let server = with_oracle(subject, Loopback::setup(served))
         .start()
         .await
         .map_err(|error| format!("the server did not start: {error}"))?;

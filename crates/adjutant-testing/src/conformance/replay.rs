@@ -12,7 +12,8 @@ use serde_json::json;
 use super::{
     Subject, Verdict,
     stage::{
-        HazardStage, ensure, hello, made, results, said_by_user, same, signed, turn, with_tools,
+        HazardStage, build_reply, collect_user_text, ensure, hello, results, same, signed_thinking,
+        turn, with_tools,
     },
 };
 
@@ -33,12 +34,12 @@ fn thinking_on() -> Options {
 
 pub(super) async fn thinking_replayed(subject: &dyn Subject) -> Verdict {
     let call = |text: &str, seal: &str| {
-        let thinking = Script::new().thinking(signed(text, seal));
+        let thinking = Script::new().thinking(signed_thinking(text, seal));
         thinking
             .call("look", json!({"city": "Köln"}))
             .call("find", json!({"city": "Bonn"}))
     };
-    sealed(
+    check_seals(
         subject,
         [call("First.", SEAL), call("Second.", "c2VhbGVkIGFnYWlu")],
     )
@@ -46,22 +47,25 @@ pub(super) async fn thinking_replayed(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn redacted_replayed(subject: &dyn Subject) -> Verdict {
-    let mut withheld = signed("", SEAL);
+    let mut withheld = signed_thinking("", SEAL);
     withheld.redacted = true;
     let call = |thinking: Thinking| {
         Script::new()
             .thinking(thinking)
             .call("look", json!({"city": "Köln"}))
     };
-    sealed(
+    check_seals(
         subject,
-        [call(withheld), call(signed("", "c2VhbGVkIGFnYWlu"))],
+        [
+            call(withheld),
+            call(signed_thinking("", "c2VhbGVkIGFnYWlu")),
+        ],
     )
     .await
 }
 
 /// Two turns with calls and one without; everything that the provider has sealed must be in the request after them.
-async fn sealed(subject: &dyn Subject, scripts: [Script; 2]) -> Verdict {
+async fn check_seals(subject: &dyn Subject, scripts: [Script; 2]) -> Verdict {
     let ends = [
         Script::new().text("Done."),
         Script::new().text("Done again."),
@@ -81,7 +85,7 @@ async fn sealed(subject: &dyn Subject, scripts: [Script; 2]) -> Verdict {
             None
         };
         let Some(reply) = reply else { continue };
-        let sent = stage.sent(number)?.to_string();
+        let sent = stage.request_body(number)?.to_string();
         if let Some(lost) = seals.iter().find(|seal| !sent.contains(seal.as_str())) {
             return Err(format!("a signature did not go back: {lost}"));
         }
@@ -107,7 +111,7 @@ pub(super) async fn phase_replayed(subject: &dyn Subject) -> Verdict {
         stage.reply(request).await?.text().as_str(),
         "Done.",
     )?;
-    let (first, second) = (stage.sent(0)?, stage.sent(1)?);
+    let (first, second) = (stage.request_body(0)?, stage.request_body(1)?);
     // The models before this family get no phase.
     let told = first["input"].is_array()
         && !first["model"]
@@ -122,9 +126,9 @@ pub(super) async fn phase_replayed(subject: &dyn Subject) -> Verdict {
 
 /// A reply with everything that only its issuer understands.
 fn peculiar(model: &str) -> Arc<Reply> {
-    let mut withheld = signed("", FOREIGN);
+    let mut withheld = signed_thinking("", FOREIGN);
     withheld.redacted = true;
-    let mut thought = signed("Hidden thoughts.", FOREIGN);
+    let mut thought = signed_thinking("Hidden thoughts.", FOREIGN);
     thought.extra = Extra::from(json!({"id": "rs_foreign", "signature": FOREIGN}));
     let id = |block| CallId {
         turn: 1,
@@ -152,18 +156,18 @@ fn peculiar(model: &str) -> Arc<Reply> {
         call(4, &odd, "look"),
         call(5, "call|other", "find"),
     ];
-    made(model, blocks, FinishReason::Calls)
+    build_reply(model, blocks, FinishReason::Calls)
 }
 
 pub(super) async fn replay_other_provider(subject: &dyn Subject) -> Verdict {
-    replayed(subject, |_| "elsewhere/other-model".to_owned()).await
+    check_replay(subject, |_| "elsewhere/other-model".to_owned()).await
 }
 
 pub(super) async fn replay_other_model(subject: &dyn Subject) -> Verdict {
-    replayed(subject, HazardStage::other_model).await
+    check_replay(subject, HazardStage::other_model).await
 }
 
-async fn replayed(subject: &dyn Subject, model: impl Fn(&HazardStage) -> String) -> Verdict {
+async fn check_replay(subject: &dyn Subject, model: impl Fn(&HazardStage) -> String) -> Verdict {
     let stage = HazardStage::new(
         subject,
         [Script::new().text("Done."), Script::new().text("Again.")],
@@ -176,7 +180,7 @@ async fn replayed(subject: &dyn Subject, model: impl Fn(&HazardStage) -> String)
             CallResult::ok(call.name.as_str())
         })?);
     let reply = stage.reply(request.clone()).await?;
-    let sent = stage.sent(0)?.to_string();
+    let sent = stage.request_body(0)?.to_string();
     ensure(!sent.contains(FOREIGN), || {
         "a foreign signature was sent".into()
     })?;
@@ -210,7 +214,7 @@ pub(super) async fn orphan_call(subject: &dyn Subject) -> Verdict {
         Block::Call(Call::new(id(1), "look", r#"{"city":"Köln"}"#)),
         Block::Call(Call::new(id(2), "find", r#"{"ci"#)),
     ];
-    let reply = made(
+    let reply = build_reply(
         stage.model.info().id.as_str(),
         blocks,
         FinishReason::Interrupted,
@@ -225,7 +229,7 @@ pub(super) async fn orphan_call(subject: &dyn Subject) -> Verdict {
         "Done.",
     )?;
     let understood = stage.understood(0)?;
-    ensure(said_by_user(&understood).contains("Go on."), || {
+    ensure(collect_user_text(&understood).contains("Go on."), || {
         "the user's last message was lost".into()
     })
 }
@@ -236,17 +240,17 @@ pub(super) async fn interrupted_turn(subject: &dyn Subject) -> Verdict {
         Block::Thinking(Thinking::new("An open thou")),
         Block::text("Half an ans"),
     ];
-    let interrupted = made(
+    let interrupted = build_reply(
         stage.model.info().id.as_str(),
         blocks,
         FinishReason::Interrupted,
     );
-    let only_thinking = made(
+    let only_thinking = build_reply(
         stage.model.info().id.as_str(),
         vec![Block::Thinking(Thinking::new("Hm"))],
         FinishReason::Interrupted,
     );
-    let nothing = made(
+    let nothing = build_reply(
         stage.model.info().id.as_str(),
         Vec::new(),
         FinishReason::Interrupted,
@@ -261,7 +265,7 @@ pub(super) async fn interrupted_turn(subject: &dyn Subject) -> Verdict {
         stage.reply(request).await?.text().as_str(),
         "Done.",
     )?;
-    let sent = stage.sent(0)?.to_string();
+    let sent = stage.request_body(0)?.to_string();
     ensure(sent.contains("Half an ans"), || {
         "the finished text of the interrupted reply was lost".into()
     })
@@ -279,7 +283,7 @@ pub(super) async fn consecutive_messages(subject: &dyn Subject) -> Verdict {
         stage.reply(request).await?.text().as_str(),
         "Done.",
     )?;
-    let said = said_by_user(&stage.understood(0)?);
+    let said = collect_user_text(&stage.understood(0)?);
     let places: Vec<_> = ["Hello!", "And more.", "Remember.", "And last."]
         .iter()
         .map(|it| said.find(it))
@@ -298,8 +302,8 @@ pub(super) async fn empty_texts(subject: &dyn Subject) -> Verdict {
         block: 1,
     };
     let blocks = vec![Block::text(""), Block::Call(Call::new(id, "look", "{}"))];
-    let reply = made(stage.model.info().id.as_str(), blocks, FinishReason::Calls);
-    let silent = made(
+    let reply = build_reply(stage.model.info().id.as_str(), blocks, FinishReason::Calls);
+    let silent = build_reply(
         stage.model.info().id.as_str(),
         vec![Block::text(" \n")],
         FinishReason::End,
@@ -317,7 +321,7 @@ pub(super) async fn empty_texts(subject: &dyn Subject) -> Verdict {
         "Done.",
     )?;
     ensure(
-        said_by_user(&stage.understood(0)?).contains("Go on."),
+        collect_user_text(&stage.understood(0)?).contains("Go on."),
         || "a text beside an empty one was lost".into(),
     )
 }
@@ -338,7 +342,7 @@ pub(super) async fn summary(subject: &dyn Subject) -> Verdict {
             .as_str(),
         "Done.",
     )?;
-    let sent = stage.sent(0)?.to_string();
+    let sent = stage.request_body(0)?.to_string();
     ensure(sent.contains("They spoke of Köln."), || {
         "the summary was lost".into()
     })
@@ -389,10 +393,10 @@ pub(super) async fn image(subject: &dyn Subject) -> Verdict {
         "A pixel.",
     )?;
     ensure(
-        said_by_user(&stage.understood(0)?).contains("What is this?"),
+        collect_user_text(&stage.understood(0)?).contains("What is this?"),
         || "the text was lost".into(),
     )?;
-    pictured(&stage, 0)
+    check_picture(&stage, 0)
 }
 
 pub(super) async fn image_result(subject: &dyn Subject) -> Verdict {
@@ -420,7 +424,7 @@ pub(super) async fn image_result(subject: &dyn Subject) -> Verdict {
         stage.reply(request).await?.text().as_str(),
         "A pixel.",
     )?;
-    pictured(&stage, 1)
+    check_picture(&stage, 1)
 }
 
 pub(super) async fn audio(subject: &dyn Subject) -> Verdict {
@@ -441,7 +445,7 @@ pub(super) async fn audio(subject: &dyn Subject) -> Verdict {
         .iter()
         .any(|it| it.kind == WarningKind::ContentChanged);
     same("the reply", heard.reply()?.text().as_str(), "Silence.")?;
-    let sent = stage.sent(0)?.to_string();
+    let sent = stage.request_body(0)?.to_string();
     ensure(
         sent.contains(SOUND) != marked && sent.contains("What do you hear?"),
         || format!("what was sent: {sent}"),
@@ -452,8 +456,8 @@ pub(super) async fn audio(subject: &dyn Subject) -> Verdict {
 }
 
 /// Checks that a picture was sent if the model takes pictures, and not otherwise.
-fn pictured(stage: &HazardStage, request: usize) -> Verdict {
-    let sent = stage.sent(request)?.to_string().contains(PIXEL);
+fn check_picture(stage: &HazardStage, request: usize) -> Verdict {
+    let sent = stage.request_body(request)?.to_string().contains(PIXEL);
     match (stage.model.info().inputs.images, sent) {
         (true, false) => Err("the picture was lost".into()),
         (false, true) => Err("a picture was sent to a model that takes none".into()),

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     Limits, Subject, Verdict,
-    stage::{HazardStage, Heard, ensure, hello, said_by_user, same, with_tools},
+    stage::{HazardStage, Heard, collect_user_text, ensure, hello, same, with_tools},
 };
 use crate::{Fault, FaultPosition};
 
@@ -33,7 +33,11 @@ pub(super) async fn text(subject: &dyn Subject) -> Verdict {
     same("the model", &reply.model, &stage.model.info().id)?;
     let asked = stage.understood(0)?;
     same("the system prompt", &*asked.system, "Be brief.")?;
-    same("the user's text", said_by_user(&asked).as_str(), "Hello!")
+    same(
+        "the user's text",
+        collect_user_text(&asked).as_str(),
+        "Hello!",
+    )
 }
 
 pub(super) async fn empty(subject: &dyn Subject) -> Verdict {
@@ -101,7 +105,11 @@ pub(super) async fn thinking(subject: &dyn Subject) -> Verdict {
         .text("Yes.");
     let stage = HazardStage::new(subject, [script]).await?;
     let reply = stage.reply(hello()).await?;
-    let kinds: Vec<String> = reply.blocks.iter().map(|block| shown(block)).collect();
+    let kinds: Vec<String> = reply
+        .blocks
+        .iter()
+        .map(|block| describe_block(block))
+        .collect();
     same(
         "the blocks",
         kinds,
@@ -110,22 +118,22 @@ pub(super) async fn thinking(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn length(subject: &dyn Subject) -> Verdict {
-    let reply = stopped(subject, FinishReason::Length).await??;
+    let reply = reply_with_stop(subject, FinishReason::Length).await??;
     same("the text", reply.text().as_str(), "Half an ans")?;
     same("the stop", reply.stop, FinishReason::Length)
 }
 
 pub(super) async fn refusal(subject: &dyn Subject) -> Verdict {
-    told_apart(subject, FinishReason::Refused).await
+    check_refusal(subject, FinishReason::Refused).await
 }
 
 pub(super) async fn filtered(subject: &dyn Subject) -> Verdict {
-    told_apart(subject, FinishReason::Filtered).await
+    check_refusal(subject, FinishReason::Filtered).await
 }
 
 /// A refusal can be a reply or an error with this meaning.
-async fn told_apart(subject: &dyn Subject, stop: FinishReason) -> Verdict {
-    match stopped(subject, stop).await? {
+async fn check_refusal(subject: &dyn Subject, stop: FinishReason) -> Verdict {
+    match reply_with_stop(subject, stop).await? {
         Ok(reply) => ensure(
             matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered),
             || {
@@ -141,7 +149,7 @@ async fn told_apart(subject: &dyn Subject, stop: FinishReason) -> Verdict {
     }
 }
 
-async fn stopped(
+async fn reply_with_stop(
     subject: &dyn Subject,
     stop: FinishReason,
 ) -> Result<Result<Arc<adjutant_llm::Reply>, String>, String> {
@@ -287,7 +295,7 @@ pub(super) async fn unknown_event(subject: &dyn Subject) -> Verdict {
     } else {
         format!("event: brand_new\ndata: {DATA}\n\n")
     };
-    passed_over(subject, event.into()).await
+    check_garbage(subject, event.into()).await
 }
 
 pub(super) async fn heartbeat(subject: &dyn Subject) -> Verdict {
@@ -296,7 +304,7 @@ pub(super) async fn heartbeat(subject: &dyn Subject) -> Verdict {
     } else {
         b": keep-alive\n\n\n: keep-alive\r\n\r\n"
     };
-    passed_over(subject, Bytes::from_static(silence)).await
+    check_garbage(subject, Bytes::from_static(silence)).await
 }
 
 /// True if answers are lines, which know no comments and have no names.
@@ -304,7 +312,7 @@ fn is_lines(subject: &dyn Subject) -> bool {
     subject.oracle().is_some_and(|it| it.is_lines())
 }
 
-async fn passed_over(subject: &dyn Subject, bytes: Bytes) -> Verdict {
+async fn check_garbage(subject: &dyn Subject, bytes: Bytes) -> Verdict {
     let breaks = |mut setup: crate::Setup| {
         for at in [0, 1, 3] {
             setup = setup.fault_all(Fault::Garbage {
@@ -322,8 +330,13 @@ async fn passed_over(subject: &dyn Subject, bytes: Bytes) -> Verdict {
 }
 
 pub(super) async fn concurrent(subject: &dyn Subject) -> Verdict {
-    let echo =
-        || Script::from_fn(|request| Script::new().text(said_by_user(request)).delta_chars(1));
+    let echo = || {
+        Script::from_fn(|request| {
+            Script::new()
+                .text(collect_user_text(request))
+                .delta_chars(1)
+        })
+    };
     let stage = HazardStage::new(subject, [echo(), echo()]).await?;
     let ask = |text: &'static str| stage.reply(adjutant_llm::Request::new().user(text));
     let (first, second) = tokio::join!(
@@ -342,7 +355,7 @@ pub(super) async fn concurrent(subject: &dyn Subject) -> Verdict {
     )
 }
 
-fn shown(block: &Block) -> String {
+fn describe_block(block: &Block) -> String {
     match block {
         Block::Text(said) => format!("text {}", said.text),
         Block::Thinking(thinking) => format!("thinking {}", thinking.text),

@@ -44,7 +44,7 @@ impl HazardStage {
         breaks: impl FnOnce(Setup) -> Setup,
     ) -> Result<Self, String> {
         let scripted = Arc::new(ScriptedModel::new(scripts));
-        let setup = spoken(
+        let setup = with_oracle(
             subject,
             Loopback::setup(Arc::clone(&scripted)).strict_signatures(),
         );
@@ -71,7 +71,7 @@ impl HazardStage {
     }
 
     /// Checks that the provider received a request.
-    pub(super) fn asked(&self) -> Verdict {
+    pub(super) fn ensure_requested(&self) -> Verdict {
         ensure(self.server.request_count() > 0, || {
             "the provider was never asked".into()
         })
@@ -87,7 +87,7 @@ impl HazardStage {
     }
 
     /// The body of a request as it came over the wire, by its number.
-    pub(super) fn sent(&self, number: usize) -> Result<Value, String> {
+    pub(super) fn request_body(&self, number: usize) -> Result<Value, String> {
         let requests = self.server.requests();
         requests
             .get(number)
@@ -102,7 +102,7 @@ impl HazardStage {
 }
 
 /// The server with the wire of the subject's models.
-pub(super) fn spoken(subject: &dyn Subject, mut setup: Setup) -> Setup {
+pub(super) fn with_oracle(subject: &dyn Subject, mut setup: Setup) -> Setup {
     setup.oracle = subject.oracle();
     setup
 }
@@ -288,7 +288,7 @@ pub(super) fn with_tools() -> Request {
 }
 
 /// Thinking with this text and signature; the signature is base64, as one wire wants it.
-pub(super) fn signed(text: &str, signature: &str) -> Thinking {
+pub(super) fn signed_thinking(text: &str, signature: &str) -> Thinking {
     let mut thinking = Thinking::new(text);
     thinking.signature = Some(signature.into());
     thinking
@@ -311,7 +311,7 @@ pub(super) fn turn(
 }
 
 /// A reply that a model of this id might have given, with these blocks.
-pub(super) fn made(model: &str, blocks: Vec<Block>, stop: FinishReason) -> Arc<Reply> {
+pub(super) fn build_reply(model: &str, blocks: Vec<Block>, stop: FinishReason) -> Arc<Reply> {
     let mut reply = Reply::new(model.into(), stop);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     Arc::new(reply)
@@ -332,7 +332,7 @@ pub(super) fn results(request: &Request) -> Vec<(String, String)> {
 }
 
 /// Everything that the provider has understood as text of a user, in order.
-pub(super) fn said_by_user(request: &Request) -> String {
+pub(super) fn collect_user_text(request: &Request) -> String {
     let mut texts = Vec::new();
     for stored in request.entries.iter() {
         if let Entry::User(message) = &stored.entry {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::Fault;
 
-async fn answered(
+async fn provoke_error(
     subject: &dyn Subject,
     fault: Fault,
     kinds: &[ErrorKind],
@@ -21,12 +21,12 @@ async fn answered(
     })
     .await?;
     let heard = stage.ask(hello()).await;
-    stage.asked()?;
+    stage.ensure_requested()?;
     heard.error(kinds)
 }
 
 pub(super) async fn rate_limited(subject: &dyn Subject) -> Verdict {
-    let error = answered(subject, Fault::rate_limited(7), &[ErrorKind::RateLimited]).await?;
+    let error = provoke_error(subject, Fault::rate_limited(7), &[ErrorKind::RateLimited]).await?;
     same("the status", error.details().status, Some(429))?;
     same(
         "the wait",
@@ -39,19 +39,19 @@ pub(super) async fn rate_limited(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn overloaded(subject: &dyn Subject) -> Verdict {
-    let error = answered(subject, Fault::overloaded(), &[ErrorKind::Overloaded]).await?;
+    let error = provoke_error(subject, Fault::overload_error(), &[ErrorKind::Overloaded]).await?;
     ensure(matches!(error.details().status, Some(503 | 529)), || {
         format!("the status is {:?}", error.details().status)
     })
 }
 
 pub(super) async fn server_error(subject: &dyn Subject) -> Verdict {
-    let error = answered(subject, Fault::server_error(), &[ErrorKind::Overloaded]).await?;
+    let error = provoke_error(subject, Fault::server_error(), &[ErrorKind::Overloaded]).await?;
     same("the status", error.details().status, Some(500))
 }
 
 pub(super) async fn unauthorized(subject: &dyn Subject) -> Verdict {
-    let error = answered(subject, Fault::unauthorized(), &[ErrorKind::Auth]).await?;
+    let error = provoke_error(subject, Fault::auth_error(), &[ErrorKind::Auth]).await?;
     ensure(!error.is_retryable(), || {
         "a wrong key would be tried again".into()
     })
@@ -59,13 +59,13 @@ pub(super) async fn unauthorized(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn not_found(subject: &dyn Subject) -> Verdict {
     let kinds = [ErrorKind::Config, ErrorKind::Invalid, ErrorKind::Auth];
-    answered(subject, Fault::not_found(), &kinds)
+    provoke_error(subject, Fault::not_found(), &kinds)
         .await
         .map(|_| ())
 }
 
 pub(super) async fn html(subject: &dyn Subject) -> Verdict {
-    answered(subject, Fault::Html, &[ErrorKind::Protocol])
+    provoke_error(subject, Fault::Html, &[ErrorKind::Protocol])
         .await
         .map(|_| ())
 }

@@ -230,8 +230,8 @@ pub(super) async fn generation_error(subject: &dyn Subject) -> Verdict {
     same("the requests", stage.server.request_count(), 2)?;
     same(
         "the request that was repeated",
-        stage.sent(1)?,
-        stage.sent(0)?,
+        stage.request_body(1)?,
+        stage.request_body(0)?,
     )
 }
 
@@ -338,7 +338,7 @@ async fn round_trip(subject: &dyn Subject, request: Request) -> Result<ToolDecl,
         results(&understood),
         vec![(name, "r".to_owned())],
     )?;
-    let back = stage.sent(1)?.to_string();
+    let back = stage.request_body(1)?.to_string();
     ensure(back.contains(&key), || {
         format!("the call went back without the key {key:?}")
     })?;
@@ -388,7 +388,7 @@ pub(super) async fn vendor_ids(subject: &dyn Subject) -> Verdict {
     let reply = stage.reply(request.clone()).await?;
     request.entries.push(turn(&reply, |_| CallResult::ok("r"))?);
     stage.reply(request).await?;
-    let back = stage.sent(1)?.to_string();
+    let back = stage.request_body(1)?.to_string();
     for id in reply.calls().filter_map(|call| call.wire_id.clone()) {
         ensure(back.contains(&*id), || {
             format!("the vendor's id {id} did not go back: {back}")

@@ -176,7 +176,7 @@ impl<'a> Reading<'a> {
                 }
                 let first = self.waiting.is_empty();
                 if first && current && signature.is_none() && signs_calls(self.model) {
-                    return Err(unsigned(call.need("name")?.text()?, at + 1));
+                    return Err(refuse_unsigned(call.need("name")?.text()?, at + 1));
                 }
                 said.push(self.call(&call, said.len())?);
             } else {
@@ -235,7 +235,7 @@ fn is_prompt(content: &Node<'_>) -> bool {
         })
 }
 
-fn unsigned(name: &str, position: usize) -> Refusal {
+fn refuse_unsigned(name: &str, position: usize) -> Refusal {
     Refusal::invalid(format!(
         "Function call is missing a thought_signature in functionCall parts. This is required for tools to work \
          correctly, and missing thought_signature may lead to degraded model performance. Additional data, function \

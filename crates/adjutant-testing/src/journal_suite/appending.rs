@@ -7,7 +7,8 @@ use adjutant_llm::ThreadId;
 use bytes::Bytes;
 
 use super::stage::{
-    JournalStage, LATER_MS, append, batch, is_log, is_missing, own, read, refused, said, stored,
+    JournalStage, LATER_MS, append, batch, check_error, is_log, is_missing, own, read, read_stored,
+    text_record,
 };
 use crate::suite::{Verdict, equal, holds, ok};
 
@@ -59,7 +60,7 @@ pub(super) async fn batch_is_atomic(stage: &JournalStage<'_>) -> Verdict {
     let mut held = own(&*journal, &log, &owner).await?;
     append(&mut *held, &batch(1, 2)).await?;
     let torn = [&batch(3, 5)[..], &batch(7, 7)].concat();
-    refused(
+    check_error(
         "a batch whose last record has a wrong number",
         held.append(&torn, Flush::Lazy).await,
         Corrupt,
@@ -84,9 +85,9 @@ pub(super) async fn wrong_number_refused(stage: &JournalStage<'_>) -> Verdict {
         batch(1, 4),
         [batch(4, 4), batch(4, 4)].concat(),
     ];
-    for wrong in [batch(2, 2), vec![said(0, 1, "before the first")]] {
+    for wrong in [batch(2, 2), vec![text_record(0, 1, "before the first")]] {
         let mut held = own(&*journal, &log, &owner).await?;
-        refused(
+        check_error(
             "a first batch that does not begin with 1",
             held.append(&wrong, Flush::Lazy).await,
             Corrupt,
@@ -96,7 +97,7 @@ pub(super) async fn wrong_number_refused(stage: &JournalStage<'_>) -> Verdict {
     append(&mut *held, &batch(1, 3)).await?;
     for wrong in wrong {
         let mut held = own(&*journal, &log, &owner).await?;
-        refused(
+        check_error(
             "a batch that does not follow the head",
             held.append(&wrong, Flush::Lazy).await,
             Corrupt,
@@ -106,8 +107,8 @@ pub(super) async fn wrong_number_refused(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn read_after_cursor(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = stage.filled("log", 5).await?;
-    let whole = stored(&*journal, &log, 0).await?;
+    let (journal, log) = stage.fill_log("log", 5).await?;
+    let whole = read_stored(&*journal, &log, 0).await?;
     for (rest, after) in (0..=5u64).enumerate() {
         equal(
             "the records after a place",
@@ -116,7 +117,7 @@ pub(super) async fn read_after_cursor(stage: &JournalStage<'_>) -> Verdict {
         )?;
         equal(
             "what is stored after a place",
-            &stored(&*journal, &log, after).await?.as_slice(),
+            &read_stored(&*journal, &log, after).await?.as_slice(),
             &&whole[rest..],
         )?;
     }
@@ -128,7 +129,7 @@ pub(super) async fn read_after_cursor(stage: &JournalStage<'_>) -> Verdict {
         )?;
         equal(
             "what is stored behind the end",
-            &stored(&*journal, &log, after).await?,
+            &read_stored(&*journal, &log, after).await?,
             &Vec::new(),
         )?;
     }
@@ -139,14 +140,14 @@ pub(super) async fn missing_log(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     for _ in 0..2 {
         is_missing(&*journal, &log).await?;
-        refused(
+        check_error(
             "info of a log that is missing",
             journal.info(&log).await,
             JournalErrorKind::Missing,
         )?;
         holds(
             "a log that is missing has no fold",
-            ok("folded", journal.folded(&log).await)?.is_none(),
+            ok("folded", journal.load_fold(&log).await)?.is_none(),
         )?;
     }
     drop(own(&*journal, &log, &Owner::default()).await?);
@@ -169,7 +170,7 @@ pub(super) async fn texts_survive(stage: &JournalStage<'_>) -> Verdict {
     ];
     let all: Vec<_> = (1..)
         .zip(texts)
-        .map(|(seq, text)| said(seq, LATER_MS, text))
+        .map(|(seq, text)| text_record(seq, LATER_MS, text))
         .collect();
     let (journal, log) = (stage.open().await, stage.log("log"));
     append(&mut *own(&*journal, &log, &Owner::default()).await?, &all).await?;
@@ -186,7 +187,7 @@ pub(super) async fn chain_verifies(stage: &JournalStage<'_>) -> Verdict {
     }
     let mut link = Digest::GENESIS;
     let mut opened = Vec::new();
-    for record in stored(&*stage.open().await, &log, 0).await? {
+    for record in read_stored(&*stage.open().await, &log, 0).await? {
         let next = record.link;
         opened.push(ok("opening what is stored", record.open(&link))?);
         link = next;
@@ -227,7 +228,7 @@ async fn elsewhere(stage: &JournalStage<'_>, lines: [String; 2]) -> Verdict {
     )
     .await?;
     let reopened = stage.open().await;
-    let bytes: Vec<Bytes> = stored(&*reopened, &log, 0)
+    let bytes: Vec<Bytes> = read_stored(&*reopened, &log, 0)
         .await?
         .into_iter()
         .map(|stored| stored.bytes)
@@ -252,7 +253,7 @@ pub(super) async fn clock_backwards(stage: &JournalStage<'_>) -> Verdict {
     let times = [LATER_MS, LATER_MS - 5, 0, LATER_MS + 1, LATER_MS, 1];
     let all: Vec<_> = (1..)
         .zip(times)
-        .map(|(seq, at_ms)| said(seq, at_ms, "tick"))
+        .map(|(seq, at_ms)| text_record(seq, at_ms, "tick"))
         .collect();
     let (journal, log) = (stage.open().await, stage.log("log"));
     let mut held = own(&*journal, &log, &Owner::default()).await?;
@@ -269,7 +270,10 @@ pub(super) async fn clock_backwards(stage: &JournalStage<'_>) -> Verdict {
     // The newest time need not be in the last record of a batch.
     append(
         &mut *held,
-        &[said(7, LATER_MS + 9, "tick"), said(8, 3, "tock")],
+        &[
+            text_record(7, LATER_MS + 9, "tick"),
+            text_record(8, 3, "tock"),
+        ],
     )
     .await?;
     drop(held);
@@ -283,7 +287,10 @@ pub(super) async fn clock_backwards(stage: &JournalStage<'_>) -> Verdict {
         &log,
         &[
             &all[..],
-            &[said(7, LATER_MS + 9, "tick"), said(8, 3, "tock")],
+            &[
+                text_record(7, LATER_MS + 9, "tick"),
+                text_record(8, 3, "tock"),
+            ],
         ]
         .concat(),
     )

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adjutant_agent::{Flush, Owner};
 
 use super::stage::{JournalStage, append, batch, is_log, own, read};
-use crate::suite::{Verdict, equal, holds, joined, ok};
+use crate::suite::{Verdict, equal, holds, join_task, ok};
 
 pub(super) async fn many_logs_at_once(stage: &JournalStage<'_>) -> Verdict {
     let handles = [stage.open().await, stage.open().await];
@@ -32,7 +32,7 @@ pub(super) async fn many_logs_at_once(stage: &JournalStage<'_>) -> Verdict {
         }));
     }
     for writing in writing {
-        joined("a writer", writing).await?;
+        join_task("a writer", writing).await?;
     }
     let (reopened, want) = (stage.open().await, batch(1, 40));
     for number in 0..50 {
@@ -66,6 +66,6 @@ pub(super) async fn read_while_appending(stage: &JournalStage<'_>) -> Verdict {
         equal("the beginning of the log", &records, &batch(1, count))?;
         seen = count;
     }
-    joined("a writer", writing).await?;
+    join_task("a writer", writing).await?;
     is_log(&*other, &log, &batch(1, 180)).await
 }

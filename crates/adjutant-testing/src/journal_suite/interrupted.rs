@@ -60,7 +60,7 @@ pub(super) async fn append_dropped(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn own_dropped(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = stage.filled("log", 2).await?;
+    let (journal, log) = stage.fill_log("log", 2).await?;
     for polls in [0, 1, 1, 2, 5, 20] {
         let _ = cut(journal.own(&log, &Owner::default()), polls);
         let held = own(&*stage.open().await, &log, &Owner::default()).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adjutant_agent::{GcReport, Journal, LogId, Owner, Record, Seq, Stamped};
 use adjutant_llm::ThreadId;
 
-use super::stage::{JournalStage, LATER_MS, append, delete, entry, is_log, own, said};
+use super::stage::{JournalStage, LATER_MS, append, delete, entry, is_log, own, text_record};
 use crate::suite::{Verdict, equal, ok};
 
 /// A text of this many bytes that no other play has.
@@ -17,10 +17,10 @@ fn long(stage: &JournalStage<'_>, bytes: usize) -> String {
 
 pub(super) async fn large_text(stage: &JournalStage<'_>) -> Verdict {
     let all = vec![
-        said(1, LATER_MS, "before"),
-        said(2, LATER_MS, &long(stage, 8 * 1024 * 1024)),
-        said(3, LATER_MS, &long(stage, 64 * 1024 + 1)),
-        said(4, LATER_MS, "after"),
+        text_record(1, LATER_MS, "before"),
+        text_record(2, LATER_MS, &long(stage, 8 * 1024 * 1024)),
+        text_record(3, LATER_MS, &long(stage, 64 * 1024 + 1)),
+        text_record(4, LATER_MS, "after"),
     ];
     let (journal, log) = (stage.open().await, stage.log("log"));
     append(&mut *own(&*journal, &log, &Owner::default()).await?, &all).await?;
@@ -59,7 +59,10 @@ async fn sharing(
     journal: &dyn Journal,
 ) -> Result<([LogId; 2], Vec<Arc<Stamped>>), String> {
     let text = long(stage, 1024 * 1024);
-    let all = vec![said(1, LATER_MS, &text), said(2, LATER_MS, &text)];
+    let all = vec![
+        text_record(1, LATER_MS, &text),
+        text_record(2, LATER_MS, &text),
+    ];
     let logs = [stage.log("one"), stage.log("two")];
     for log in &logs {
         append(&mut *own(journal, log, &Owner::default()).await?, &all).await?;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use adjutant_agent::{Journal, LogId, LogInfo, LogQuery, Owner, Seq, SessionMeta};
 
-use super::stage::{JournalStage, LATER_MS, append, own, said};
+use super::stage::{JournalStage, LATER_MS, append, own, text_record};
 use crate::suite::{Verdict, equal, holds, ok};
 
 /// A log that changed last at this time, and can be found by the label of the play.
-async fn made(
+async fn create_log(
     stage: &JournalStage<'_>,
     journal: &dyn Journal,
     name: &str,
@@ -18,7 +18,7 @@ async fn made(
     let log = stage.log(name);
     append(
         &mut *own(journal, &log, &Owner::default()).await?,
-        &[said(1, at_ms, name)],
+        &[text_record(1, at_ms, name)],
     )
     .await?;
     let mut about = about;
@@ -28,7 +28,7 @@ async fn made(
 }
 
 /// The logs of this play, 50 at a time.
-fn of(stage: &JournalStage<'_>) -> LogQuery {
+fn build_query(stage: &JournalStage<'_>) -> LogQuery {
     LogQuery {
         label: Some(stage.prefix.as_str().into()),
         ..LogQuery::default()
@@ -36,7 +36,7 @@ fn of(stage: &JournalStage<'_>) -> LogQuery {
 }
 
 /// The names in a list without their common prefix.
-async fn listed(stage: &JournalStage<'_>, query: &LogQuery) -> Result<Vec<String>, String> {
+async fn list_names(stage: &JournalStage<'_>, query: &LogQuery) -> Result<Vec<String>, String> {
     let page = ok("listing", stage.open().await.list(query).await)?;
     holds("a list that is over has no next page", page.next.is_none())?;
     Ok(page.logs.iter().map(|info| short(stage, info)).collect())
@@ -54,11 +54,11 @@ pub(super) async fn newest_first(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
     equal(
         "a list of nothing",
-        &listed(stage, &of(stage)).await?,
+        &list_names(stage, &build_query(stage)).await?,
         &Vec::new(),
     )?;
     for (name, at_ms) in [("b", 2), ("é", 3), ("z", 3), ("B", 3), ("a", 1), ("c", 4)] {
-        made(
+        create_log(
             stage,
             &*journal,
             name,
@@ -69,20 +69,20 @@ pub(super) async fn newest_first(stage: &JournalStage<'_>) -> Verdict {
     }
     equal(
         "the order",
-        &listed(stage, &of(stage)).await?,
+        &list_names(stage, &build_query(stage)).await?,
         &["c", "B", "z", "é", "b", "a"].map(str::to_owned).to_vec(),
     )?;
     // A change brings a log to the front, a description does not.
     let a = stage.log("a");
     let mut held = own(&*journal, &a, &Owner::default()).await?;
-    append(&mut *held, &[said(2, LATER_MS + 5, "again")]).await?;
-    made_known(stage, &*journal, "b").await?;
+    append(&mut *held, &[text_record(2, LATER_MS + 5, "again")]).await?;
+    set_title(stage, &*journal, "b").await?;
     equal(
         "the order",
-        &listed(stage, &of(stage)).await?,
+        &list_names(stage, &build_query(stage)).await?,
         &["a", "c", "B", "z", "é", "b"].map(str::to_owned).to_vec(),
     )?;
-    let page = ok("listing", journal.list(&of(stage)).await)?;
+    let page = ok("listing", journal.list(&build_query(stage)).await)?;
     equal("the change", &page.logs[0].updated_ms, &(LATER_MS + 5))?;
     equal("the head", &page.logs[0].head, &Seq(2))?;
     equal(
@@ -104,7 +104,7 @@ pub(super) async fn newest_first(stage: &JournalStage<'_>) -> Verdict {
     Ok(())
 }
 
-async fn made_known(stage: &JournalStage<'_>, journal: &dyn Journal, name: &str) -> Verdict {
+async fn set_title(stage: &JournalStage<'_>, journal: &dyn Journal, name: &str) -> Verdict {
     let log = stage.log(name);
     let mut about = ok("info", journal.info(&log).await)?.about;
     about.title = Some("known".into());
@@ -119,7 +119,7 @@ pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
         parent: parent.map(|parent| (parent, Seq(1))),
         ..SessionMeta::default()
     };
-    let root = made(
+    let root = create_log(
         stage,
         &*journal,
         "root",
@@ -127,7 +127,7 @@ pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
         about("writer", &["x"], None),
     )
     .await?;
-    let fork = made(
+    let fork = create_log(
         stage,
         &*journal,
         "fork",
@@ -135,7 +135,7 @@ pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
         about("Writer", &["x", "y"], Some(root.clone())),
     )
     .await?;
-    made(
+    create_log(
         stage,
         &*journal,
         "leaf",
@@ -143,7 +143,7 @@ pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
         about("writer", &["y%_"], Some(fork.clone())),
     )
     .await?;
-    made(
+    create_log(
         stage,
         &*journal,
         "twig",
@@ -151,7 +151,7 @@ pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
         about("", &[], Some(root.clone())),
     )
     .await?;
-    let (mine, none) = (of(stage), Vec::<&str>::new());
+    let (mine, none) = (build_query(stage), Vec::<&str>::new());
     let asked = |set: &dyn Fn(&mut LogQuery)| {
         let mut query = mine.clone();
         set(&mut query);
@@ -211,7 +211,7 @@ pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
     for (what, query, want) in table {
         equal(
             what,
-            &listed(stage, &query).await?,
+            &list_names(stage, &query).await?,
             &want.into_iter().map(str::to_owned).collect(),
         )?;
     }
@@ -243,7 +243,7 @@ pub(super) async fn pages(stage: &JournalStage<'_>) -> Verdict {
     let mut want = Vec::new();
     for number in 0..23u64 {
         let at_ms = LATER_MS + [0, 0, 0, 5, 5, 9][usize::try_from(number % 6).unwrap_or_default()];
-        let log = made(
+        let log = create_log(
             stage,
             &*journal,
             &format!("{number:02}/ü"),
@@ -256,7 +256,7 @@ pub(super) async fn pages(stage: &JournalStage<'_>) -> Verdict {
     want.sort();
     let want: Vec<LogId> = want.into_iter().map(|(_, log)| log).collect();
     for limit in [1, 2, 3, 7, 22, 23, 24] {
-        let mut query = of(stage);
+        let mut query = build_query(stage);
         query.limit = limit;
         let (mut got, mut sizes) = (Vec::new(), Vec::new());
         loop {
@@ -281,9 +281,9 @@ pub(super) async fn pages(stage: &JournalStage<'_>) -> Verdict {
 pub(super) async fn pages_hold_one(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
     for name in ["a", "b"] {
-        made(stage, &*journal, name, LATER_MS, SessionMeta::default()).await?;
+        create_log(stage, &*journal, name, LATER_MS, SessionMeta::default()).await?;
     }
-    let mut query = of(stage);
+    let mut query = build_query(stage);
     query.limit = 0;
     let page = ok("listing", journal.list(&query).await)?;
     equal("how many logs", &page.logs.len(), &1)?;

@@ -12,7 +12,7 @@ use proptest::{
 };
 
 use super::stage::{JournalStage, batch, is_log, is_missing};
-use crate::suite::{Verdict, equal, joined, ok};
+use crate::suite::{Verdict, equal, join_task, ok};
 
 /// The number of sequences of operations that are played.
 const CASES: u32 = 40;
@@ -121,7 +121,7 @@ pub(super) async fn random_operations(stage: &JournalStage<'_>) -> Verdict {
         });
         played.map_err(|error| error.to_string())
     });
-    joined("the model", played).await
+    join_task("the model", played).await
 }
 
 impl Case {
@@ -293,7 +293,7 @@ impl Case {
             equal("the head", &held.head().seq.0, &known.records)?;
         }
         let free = async || match self.handles[0].info(&self.log(log)).await? {
-            info if info.is_owned => Err(JournalError::owned(
+            info if info.is_owned => Err(JournalError::already_owned(
                 &self.log(log),
                 Holder {
                     owner: "somebody".into(),

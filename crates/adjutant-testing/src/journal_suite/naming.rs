@@ -2,7 +2,7 @@
 
 use adjutant_agent::{JournalErrorKind, LogId, LogQuery, MAX_ID_BYTES, Owner, SessionMeta};
 
-use super::stage::{JournalStage, append, is_log, own, refused, said};
+use super::stage::{JournalStage, append, check_error, is_log, own, text_record};
 use crate::suite::{Verdict, equal, ok};
 
 pub(super) async fn names_are_data(stage: &JournalStage<'_>) -> Verdict {
@@ -105,7 +105,7 @@ async fn keeps_apart(stage: &JournalStage<'_>, names: Vec<String>) -> Verdict {
         let log = LogId::from(name.as_str());
         append(
             &mut *own(&*journal, &log, &Owner::default()).await?,
-            &[said(1, 1, name)],
+            &[text_record(1, 1, name)],
         )
         .await?;
         let mut about = SessionMeta::default();
@@ -116,7 +116,7 @@ async fn keeps_apart(stage: &JournalStage<'_>, names: Vec<String>) -> Verdict {
     let reopened = stage.open().await;
     for name in &names {
         let log = LogId::from(name.as_str());
-        is_log(&*reopened, &log, &[said(1, 1, name)]).await?;
+        is_log(&*reopened, &log, &[text_record(1, 1, name)]).await?;
         let info = ok("info", reopened.info(&log).await)?;
         equal("the name", &info.log, &log)?;
         equal(
@@ -140,7 +140,7 @@ async fn keeps_apart(stage: &JournalStage<'_>, names: Vec<String>) -> Verdict {
 }
 
 pub(super) async fn bad_names_refused(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = stage.filled("log", 1).await?;
+    let (journal, log) = stage.fill_log("log", 1).await?;
     for name in [
         String::new(),
         "x".repeat(MAX_ID_BYTES + 1),
@@ -149,13 +149,13 @@ pub(super) async fn bad_names_refused(stage: &JournalStage<'_>) -> Verdict {
     ] {
         let bad = LogId::from(name);
         let owned = journal.own(&bad, &Owner::default()).await;
-        refused(
+        check_error(
             "owning a log of a bad name",
             owned,
             JournalErrorKind::Invalid,
         )?;
         let renamed = journal.rename(&log, &bad).await;
-        refused(
+        check_error(
             "giving a log a bad name",
             renamed,
             JournalErrorKind::Invalid,

@@ -2,14 +2,14 @@
 
 use adjutant_agent::{Flush, Holder, JournalErrorKind, Owner};
 
-use super::stage::{JournalStage, append, batch, is_log, own, refused, when_free};
-use crate::suite::{Verdict, equal, holds, joined, ok};
+use super::stage::{JournalStage, append, batch, check_error, is_log, own, when_free};
+use crate::suite::{Verdict, equal, holds, join_task, ok};
 
 pub(super) async fn second_owner_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let first = Owner::default();
     let mut held = own(&*journal, &log, &first).await?;
-    refused(
+    check_error(
         "a second owner",
         journal.own(&log, &Owner::default()).await,
         JournalErrorKind::Owned,
@@ -31,7 +31,7 @@ pub(super) async fn second_owner_refused(stage: &JournalStage<'_>) -> Verdict {
         equal("who has it", &holder, &Some(&first.id))?;
     }
     append(&mut *held, &batch(1, 2)).await?;
-    refused(
+    check_error(
         "a second owner",
         journal
             .own(
@@ -58,14 +58,14 @@ pub(super) async fn same_owner_fences(stage: &JournalStage<'_>) -> Verdict {
         let mut after = ok("owning once more", handle.own(&log, &owner).await)?;
         let next = after.head().seq.0 + 1;
         let late = before.append(&batch(next, next), Flush::Lazy).await;
-        refused(
+        check_error(
             "appending by the value from before",
             late,
             JournalErrorKind::Fenced,
         )?;
         append(&mut *after, &batch(next, next + 1)).await?;
         let late = before.append(&batch(next, next), Flush::Now).await;
-        refused(
+        check_error(
             "appending by the value from before",
             late,
             JournalErrorKind::Fenced,
@@ -151,7 +151,7 @@ pub(super) async fn owned_is_told(stage: &JournalStage<'_>) -> Verdict {
     when_free("telling that a log is free", async || {
         let info = journal.info(&log).await?;
         if info.is_owned {
-            Err(adjutant_agent::JournalError::owned(
+            Err(adjutant_agent::JournalError::already_owned(
                 &log,
                 Holder {
                     owner: "somebody".into(),
@@ -176,7 +176,7 @@ pub(super) async fn one_of_many(stage: &JournalStage<'_>) -> Verdict {
     }
     let (mut held, mut refusals) = (Vec::new(), Vec::new());
     for asking in asking {
-        match joined("an owner", asking).await? {
+        match join_task("an owner", asking).await? {
             Ok(log) => held.push(log),
             Err(error) => refusals.push(error.kind),
         }

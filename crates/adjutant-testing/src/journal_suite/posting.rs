@@ -9,8 +9,8 @@ use adjutant_tool::Answer;
 use futures_util::StreamExt;
 use serde_json::Value;
 
-use super::stage::{JournalStage, delete, entry, own, refused, when_free};
-use crate::suite::{Verdict, equal, holds, joined, ok, soon, waits};
+use super::stage::{JournalStage, check_error, delete, entry, own, when_free};
+use crate::suite::{Verdict, equal, holds, join_task, ok, soon, waits};
 
 fn message(text: &str) -> Post {
     Post::Message {
@@ -40,12 +40,15 @@ async fn post(journal: &dyn Journal, log: &LogId, text: &str) -> Result<Posted, 
     })
 }
 
-async fn made(stage: &JournalStage<'_>, name: &str) -> Result<(Arc<dyn Journal>, LogId), String> {
-    stage.filled(name, 1).await
+async fn create_log(
+    stage: &JournalStage<'_>,
+    name: &str,
+) -> Result<(Arc<dyn Journal>, LogId), String> {
+    stage.fill_log(name, 1).await
 }
 
 pub(super) async fn posts_in_order(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = made(stage, "log").await?;
+    let (journal, log) = create_log(stage, "log").await?;
     let other = stage.open().await;
     let mut sent = Vec::new();
     for number in 0..6 {
@@ -75,7 +78,7 @@ pub(super) async fn posts_in_order(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn posts_of_all_kinds(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = made(stage, "log").await?;
+    let (journal, log) = create_log(stage, "log").await?;
     let all = [
         message("👩‍👩‍👧‍👦 \0 \n \u{2028}"),
         Post::Message {
@@ -107,7 +110,7 @@ pub(super) async fn posts_of_all_kinds(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn deep_post_hides_no_other(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = made(stage, "log").await?;
+    let (journal, log) = create_log(stage, "log").await?;
     let first = post(&*journal, &log, "first").await?;
     let value = (0..1_000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
     let deep = Post::Answer {
@@ -130,14 +133,14 @@ pub(super) async fn deep_post_hides_no_other(stage: &JournalStage<'_>) -> Verdic
 }
 
 pub(super) async fn heeded_posts_forgotten(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = made(stage, "log").await?;
+    let (journal, log) = create_log(stage, "log").await?;
     let (one, two) = (
         post(&*journal, &log, "one").await?,
         post(&*journal, &log, "two").await?,
     );
     let three = post(&*journal, &log, "three").await?;
     let mut held = own(&*journal, &log, &Owner::default()).await?;
-    ok("heeding", held.heeded(two.no).await)?;
+    ok("heeding", held.mark_consumed(two.no).await)?;
     let other = stage.open().await;
     equal(
         "the first post that waits",
@@ -145,13 +148,13 @@ pub(super) async fn heeded_posts_forgotten(stage: &JournalStage<'_>) -> Verdict 
         &three,
     )?;
     // No step back: processed posts stay processed.
-    ok("heeding", held.heeded(one.no).await)?;
+    ok("heeding", held.mark_consumed(one.no).await)?;
     equal(
         "the first post that waits",
         &next(&mut posts(&*other, &log, one.no)?).await?,
         &three,
     )?;
-    ok("heeding", held.heeded(three.no).await)?;
+    ok("heeding", held.mark_consumed(three.no).await)?;
     drop(held);
     let four = post(&*stage.open().await, &log, "four").await?;
     holds("a number is not given again", four.no > three.no)?;
@@ -163,20 +166,20 @@ pub(super) async fn heeded_posts_forgotten(stage: &JournalStage<'_>) -> Verdict 
 }
 
 pub(super) async fn heeded_in_a_copy(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = made(stage, "copy").await?;
+    let (journal, log) = create_log(stage, "copy").await?;
     let mut held = own(&*journal, &log, &Owner::default()).await?;
     // Its records report processed posts of another log.
     let upto = PostNo(41);
-    ok("heeding", held.heeded(upto).await)?;
+    ok("heeding", held.mark_consumed(upto).await)?;
     let first = post(&*stage.open().await, &log, "first").await?;
     holds(&format!("{} is above {upto}", first.no), first.no > upto)?;
-    ok("heeding", held.heeded(PostNo(7)).await)?;
+    ok("heeding", held.mark_consumed(PostNo(7)).await)?;
     drop(held);
     let second = post(&*stage.open().await, &log, "second").await?;
     holds("numbers grow", second.no > first.no)?;
     let told = ok(
         "posts that are there",
-        stage.open().await.posted(&log, upto).await,
+        stage.open().await.read_posts(&log, upto).await,
     )?;
     equal(
         "the posts after those that were heeded",
@@ -186,10 +189,10 @@ pub(super) async fn heeded_in_a_copy(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn posts_told_at_once(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = made(stage, "log").await?;
+    let (journal, log) = create_log(stage, "log").await?;
     let other = stage.open().await;
     let told = async |journal: &dyn Journal, after: PostNo| {
-        let told = soon("the posts that are there", journal.posted(&log, after)).await?;
+        let told = soon("the posts that are there", journal.read_posts(&log, after)).await?;
         ok("the posts that are there", told)
     };
     equal(
@@ -229,14 +232,14 @@ pub(super) async fn posts_told_at_once(stage: &JournalStage<'_>) -> Verdict {
         &Vec::new(),
     )?;
     let mut held = own(&*journal, &log, &Owner::default()).await?;
-    ok("heeding", held.heeded(sent[117].no).await)?;
+    ok("heeding", held.mark_consumed(sent[117].no).await)?;
     equal(
         "the posts that were not heeded",
         &told(&*other, PostNo(0)).await?,
         &sent[118..].to_vec(),
     )?;
-    let missing = other.posted(&stage.log("missing"), PostNo(0)).await;
-    refused(
+    let missing = other.read_posts(&stage.log("missing"), PostNo(0)).await;
+    check_error(
         "posts to a log that is missing",
         missing,
         JournalErrorKind::Missing,
@@ -244,7 +247,7 @@ pub(super) async fn posts_told_at_once(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn waiting_is_woken(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = made(stage, "log").await?;
+    let (journal, log) = create_log(stage, "log").await?;
     let mut told = posts(&*journal, &log, PostNo(0))?;
     for text in ["one", "two"] {
         let waiting = waits(async move {
@@ -253,7 +256,7 @@ pub(super) async fn waiting_is_woken(stage: &JournalStage<'_>) -> Verdict {
         });
         let waiting = waiting.await?;
         let sent = post(&*stage.open().await, &log, text).await?;
-        let (posted, rest) = joined("who waits", waiting).await?;
+        let (posted, rest) = join_task("who waits", waiting).await?;
         equal("the post", &posted, &sent)?;
         told = rest;
     }
@@ -262,12 +265,12 @@ pub(super) async fn waiting_is_woken(stage: &JournalStage<'_>) -> Verdict {
 
 pub(super) async fn posts_need_a_log(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
-    refused(
+    check_error(
         "posting to a log that is missing",
         journal.post(&log, Post::Cancel).await,
         JournalErrorKind::Missing,
     )?;
-    refused(
+    check_error(
         "info of a log that was posted to",
         journal.info(&log).await,
         JournalErrorKind::Missing,
@@ -275,7 +278,7 @@ pub(super) async fn posts_need_a_log(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn posts_at_once(stage: &JournalStage<'_>) -> Verdict {
-    let (_, log) = made(stage, "log").await?;
+    let (_, log) = create_log(stage, "log").await?;
     let mut posting = Vec::new();
     for poster in 0..4 {
         let (journal, log) = (stage.open().await, log.clone());
@@ -289,7 +292,7 @@ pub(super) async fn posts_at_once(stage: &JournalStage<'_>) -> Verdict {
     }
     let mut sent = Vec::new();
     for posting in posting {
-        let one = joined("who posts", posting).await?;
+        let one = join_task("who posts", posting).await?;
         holds(
             "the numbers of one that posts grow",
             one.is_sorted_by(|one, next| one.no < next.no),
@@ -305,7 +308,7 @@ pub(super) async fn posts_at_once(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn posts_follow_the_log(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = made(stage, "log").await?;
+    let (journal, log) = create_log(stage, "log").await?;
     let renamed = stage.log("renamed");
     let one = post(&*journal, &log, "one").await?;
     when_free("renaming", || journal.rename(&log, &renamed)).await?;
@@ -314,7 +317,7 @@ pub(super) async fn posts_follow_the_log(stage: &JournalStage<'_>) -> Verdict {
         &next(&mut posts(&*journal, &renamed, PostNo(0))?).await?,
         &one,
     )?;
-    refused(
+    check_error(
         "posting to the name before",
         journal.post(&log, Post::Cancel).await,
         JournalErrorKind::Missing,

@@ -40,7 +40,7 @@ impl<'a> JournalStage<'a> {
     }
 
     /// An unowned log with these records, and a journal to continue with.
-    pub(super) async fn filled(
+    pub(super) async fn fill_log(
         &self,
         name: &str,
         records: u64,
@@ -116,7 +116,7 @@ pub(super) async fn append(log: &mut dyn Log, batch: &[Arc<Stamped>]) -> Result<
 }
 
 /// A record with this text.
-pub(super) fn said(seq: u64, at_ms: u64, text: &str) -> Arc<Stamped> {
+pub(super) fn text_record(seq: u64, at_ms: u64, text: &str) -> Arc<Stamped> {
     let record = Record::Appended {
         entries: vec![entry(text)],
     };
@@ -135,7 +135,7 @@ pub(super) fn entry(text: &str) -> Entry {
 /// Records with the numbers in an inclusive range; each contains its number.
 pub(super) fn batch(from: u64, to: u64) -> Vec<Arc<Stamped>> {
     (from..=to)
-        .map(|seq| said(seq, LATER_MS + seq, &format!("this is record {seq}")))
+        .map(|seq| text_record(seq, LATER_MS + seq, &format!("this is record {seq}")))
         .collect()
 }
 
@@ -147,14 +147,14 @@ pub(super) async fn read(
     ok("reading", journal.read(log, Seq(after)).try_collect().await)
 }
 
-pub(super) async fn stored(
+pub(super) async fn read_stored(
     journal: &dyn Journal,
     log: &LogId,
     after: u64,
 ) -> Result<Vec<StoredRecord>, String> {
     ok(
         "reading what is stored",
-        journal.stored(log, Seq(after)).try_collect().await,
+        journal.read_stored(log, Seq(after)).try_collect().await,
     )
 }
 
@@ -171,14 +171,14 @@ pub(super) async fn is_log(journal: &dyn Journal, log: &LogId, want: &[Arc<Stamp
     equal("the records", &got.as_slice(), &want)?;
     equal(
         "what is stored of the records",
-        &stored(journal, log, 0).await?,
-        &chained(want)?,
+        &read_stored(journal, log, 0).await?,
+        &chain_records(want)?,
     )?;
     Ok(())
 }
 
 /// Makes the stored form that these records must have; the first of them is the first of its log.
-pub(super) fn chained(records: &[Arc<Stamped>]) -> Result<Vec<StoredRecord>, String> {
+pub(super) fn chain_records(records: &[Arc<Stamped>]) -> Result<Vec<StoredRecord>, String> {
     let mut link = Digest::GENESIS;
     let one = |stamped: &Arc<Stamped>| {
         let bytes = ok("making bytes", stamped.bytes())?.clone();
@@ -195,7 +195,7 @@ pub(super) fn chained(records: &[Arc<Stamped>]) -> Result<Vec<StoredRecord>, Str
 }
 
 /// Checks that something fails in this way.
-pub(super) fn refused<T>(
+pub(super) fn check_error<T>(
     what: &str,
     result: Result<T, JournalError>,
     kind: JournalErrorKind,
@@ -211,13 +211,13 @@ pub(super) fn refused<T>(
 /// Checks that a log cannot be read, because it does not exist.
 pub(super) async fn is_missing(journal: &dyn Journal, log: &LogId) -> Verdict {
     let read = journal.read(log, Seq(0)).next().await;
-    refused(
+    check_error(
         "reading a log that is missing",
         read.unwrap_or(Err(no_error())),
         JournalErrorKind::Missing,
     )?;
-    let stored = journal.stored(log, Seq(0)).next().await;
-    refused(
+    let stored = journal.read_stored(log, Seq(0)).next().await;
+    check_error(
         "reading what is stored of a log that is missing",
         stored.unwrap_or(Err(no_error())),
         JournalErrorKind::Missing,

@@ -2,8 +2,8 @@
 
 use adjutant_agent::{Flush, Folded, JournalErrorKind, Owner, Seq};
 
-use super::stage::{JournalStage, append, batch, delete, is_log, own, refused};
-use crate::suite::{Verdict, equal, fails, holds, joined, ok};
+use super::stage::{JournalStage, append, batch, check_error, delete, is_log, own};
+use crate::suite::{Verdict, equal, fails, holds, join_task, ok};
 
 pub(super) async fn takeover_fences(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
@@ -28,24 +28,24 @@ pub(super) async fn takeover_fences(stage: &JournalStage<'_>) -> Verdict {
                 .await,
         )?;
         let next = held.head().seq.0 + 1;
-        refused(
+        check_error(
             "a late writer",
             late.append(&batch(next, next), Flush::Lazy).await,
             JournalErrorKind::Fenced,
         )?;
         append(&mut *held, &batch(next, next)).await?;
         let after = late.append(&batch(next + 1, next + 1), Flush::Now).await;
-        refused(
+        check_error(
             "a late writer that guessed the number",
             after,
             JournalErrorKind::Fenced,
         )?;
-        refused(
+        check_error(
             "a late writer of nothing new",
             late.append(&batch(3, 3), Flush::Now).await,
             JournalErrorKind::Fenced,
         )?;
-        refused(
+        check_error(
             "a third owner",
             handle.own(&log, &Owner::default()).await,
             JournalErrorKind::Owned,
@@ -63,7 +63,7 @@ pub(super) async fn fenced_drop_frees_nothing(stage: &JournalStage<'_>) -> Verdi
     drop(first);
     // A drop may do its work a little later: this gives it an occasion.
     drop(own(&*journal, &stage.log("other"), &Owner::default()).await?);
-    refused(
+    check_error(
         "a stranger",
         journal.own(&log, &Owner::default()).await,
         JournalErrorKind::Owned,
@@ -84,7 +84,7 @@ pub(super) async fn fenced_drop_frees_nothing(stage: &JournalStage<'_>) -> Verdi
     )?;
     drop(second);
     drop(own(&*journal, &stage.log("other"), &Owner::default()).await?);
-    refused(
+    check_error(
         "a stranger",
         stage.open().await.own(&log, &Owner::default()).await,
         JournalErrorKind::Owned,
@@ -115,14 +115,14 @@ pub(super) async fn fenced_keeps_nothing(stage: &JournalStage<'_>) -> Verdict {
             .await,
     )?;
     ok("keeping a fold", held.keep(fold(b"new")).await)?;
-    refused(
+    check_error(
         "keeping a fold",
         late.keep(fold(b"late")).await,
         JournalErrorKind::Fenced,
     )?;
     equal(
         "the fold",
-        &ok("folded", journal.folded(&log).await)?,
+        &ok("folded", journal.load_fold(&log).await)?,
         &Some(fold(b"new")),
     )
 }
@@ -201,7 +201,7 @@ pub(super) async fn takeovers_at_once(stage: &JournalStage<'_>) -> Verdict {
     }
     let mut acknowledged = 0;
     for writing in writing {
-        acknowledged += joined("a writer", writing).await?;
+        acknowledged += join_task("a writer", writing).await?;
     }
     holds("somebody was fast enough", acknowledged >= 1)?;
     is_log(&*stage.open().await, &log, &batch(1, acknowledged)).await

@@ -3,7 +3,7 @@
 use adjutant_agent::{Folded, JournalErrorKind, LogId, Owner, Seq, SessionMeta};
 
 use super::stage::{
-    JournalStage, append, batch, delete, is_log, is_missing, own, refused, when_free,
+    JournalStage, append, batch, check_error, delete, is_log, is_missing, own, when_free,
 };
 use crate::suite::{Verdict, equal, holds, ok};
 
@@ -17,7 +17,7 @@ fn about(title: &str, parent: Option<(LogId, Seq)>) -> SessionMeta {
 }
 
 pub(super) async fn description_kept(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = stage.filled("log", 2).await?;
+    let (journal, log) = stage.fill_log("log", 2).await?;
     equal(
         "what is said of a new log",
         &ok("info", journal.info(&log).await)?.about,
@@ -53,7 +53,7 @@ pub(super) async fn description_kept(stage: &JournalStage<'_>) -> Verdict {
     let missing = journal
         .describe(&stage.log("missing"), SessionMeta::default())
         .await;
-    refused(
+    check_error(
         "describing a log that is missing",
         missing,
         JournalErrorKind::Missing,
@@ -62,7 +62,7 @@ pub(super) async fn description_kept(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn renamed_keeps_all(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = stage.filled("log", 3).await?;
+    let (journal, log) = stage.fill_log("log", 3).await?;
     let fold = Folded {
         seq: Seq(3),
         format: "suite".into(),
@@ -75,7 +75,7 @@ pub(super) async fn renamed_keeps_all(stage: &JournalStage<'_>) -> Verdict {
         "describing",
         journal.describe(&log, about("mine", None)).await,
     )?;
-    let (_, child) = stage.filled("child", 2).await?;
+    let (_, child) = stage.fill_log("child", 2).await?;
     ok(
         "describing",
         journal
@@ -97,12 +97,12 @@ pub(super) async fn renamed_keeps_all(stage: &JournalStage<'_>) -> Verdict {
     equal("its head", &info.head, &Seq(3))?;
     equal(
         "its fold",
-        &ok("folded", reopened.folded(&to).await)?,
+        &ok("folded", reopened.load_fold(&to).await)?,
         &Some(fold),
     )?;
     equal(
         "the fold of the name before",
-        &ok("folded", reopened.folded(&log).await)?,
+        &ok("folded", reopened.load_fold(&log).await)?,
         &None,
     )?;
     let parent = ok("info", reopened.info(&child).await)?.about.parent;
@@ -124,8 +124,8 @@ pub(super) async fn renamed_keeps_all(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn rename_refused(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = stage.filled("log", 1).await?;
-    let (_, taken) = stage.filled("taken", 2).await?;
+    let (journal, log) = stage.fill_log("log", 1).await?;
+    let (_, taken) = stage.fill_log("taken", 2).await?;
     let exists = when_free("renaming to a name that is taken", async || {
         match journal.rename(&log, &taken).await {
             Err(error) if error.kind == JournalErrorKind::Owned => Err(error),
@@ -133,18 +133,18 @@ pub(super) async fn rename_refused(stage: &JournalStage<'_>) -> Verdict {
         }
     });
     let exists = exists.await?;
-    refused("a name that is taken", exists, JournalErrorKind::Exists)?;
+    check_error("a name that is taken", exists, JournalErrorKind::Exists)?;
     let missing = journal
         .rename(&stage.log("missing"), &stage.log("new"))
         .await;
-    refused(
+    check_error(
         "renaming a log that is missing",
         missing,
         JournalErrorKind::Missing,
     )?;
     let mut held = own(&*journal, &log, &Owner::default()).await?;
     let owned = stage.open().await.rename(&log, &stage.log("new")).await;
-    refused(
+    check_error(
         "renaming a log that is owned",
         owned,
         JournalErrorKind::Owned,
@@ -156,7 +156,7 @@ pub(super) async fn rename_refused(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn deleted_is_gone(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = stage.filled("log", 3).await?;
+    let (journal, log) = stage.fill_log("log", 3).await?;
     ok(
         "describing",
         journal.describe(&log, about("mine", None)).await,
@@ -164,12 +164,12 @@ pub(super) async fn deleted_is_gone(stage: &JournalStage<'_>) -> Verdict {
     delete(&*journal, &log).await?;
     for journal in [&journal, &stage.open().await] {
         is_missing(&**journal, &log).await?;
-        refused(
+        check_error(
             "info of a log that was deleted",
             journal.info(&log).await,
             JournalErrorKind::Missing,
         )?;
-        refused(
+        check_error(
             "deleting it again",
             journal.delete(&log).await,
             JournalErrorKind::Missing,
@@ -195,7 +195,7 @@ pub(super) async fn delete_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let mut held = own(&*journal, &log, &Owner::default()).await?;
     for journal in [&journal, &stage.open().await] {
-        refused(
+        check_error(
             "deleting a log that is owned",
             journal.delete(&log).await,
             JournalErrorKind::Owned,
@@ -206,8 +206,8 @@ pub(super) async fn delete_refused(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn children_stay_whole(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, parent) = stage.filled("parent", 3).await?;
-    let (_, child) = stage.filled("child", 2).await?;
+    let (journal, parent) = stage.fill_log("parent", 3).await?;
+    let (_, child) = stage.fill_log("child", 2).await?;
     ok(
         "describing",
         journal
@@ -227,10 +227,10 @@ pub(super) async fn children_stay_whole(stage: &JournalStage<'_>) -> Verdict {
 }
 
 pub(super) async fn fold_kept(stage: &JournalStage<'_>) -> Verdict {
-    let (journal, log) = stage.filled("log", 4).await?;
+    let (journal, log) = stage.fill_log("log", 4).await?;
     holds(
         "a new log has no fold",
-        ok("folded", journal.folded(&log).await)?.is_none(),
+        ok("folded", journal.load_fold(&log).await)?.is_none(),
     )?;
     let mut held = own(&*journal, &log, &Owner::default()).await?;
     let long: Vec<u8> = (0..=255).cycle().take(1_000_000).collect();
@@ -248,7 +248,7 @@ pub(super) async fn fold_kept(stage: &JournalStage<'_>) -> Verdict {
         ok("keeping a fold", held.keep(fold.clone()).await)?;
         equal(
             "the fold",
-            &ok("folded", stage.open().await.folded(&log).await)?,
+            &ok("folded", stage.open().await.load_fold(&log).await)?,
             &Some(fold),
         )?;
     }
@@ -260,16 +260,16 @@ pub(super) async fn fold_kept(stage: &JournalStage<'_>) -> Verdict {
     drop(held);
     holds(
         "a fold stays",
-        ok("folded", journal.folded(&log).await)?.is_some(),
+        ok("folded", journal.load_fold(&log).await)?.is_some(),
     )?;
     delete(&*journal, &log).await?;
     holds(
         "a fold goes with its log",
-        ok("folded", journal.folded(&log).await)?.is_none(),
+        ok("folded", journal.load_fold(&log).await)?.is_none(),
     )?;
     drop(own(&*journal, &log, &Owner::default()).await?);
     holds(
         "a log that was made anew has no fold",
-        ok("folded", journal.folded(&log).await)?.is_none(),
+        ok("folded", journal.load_fold(&log).await)?.is_none(),
     )
 }

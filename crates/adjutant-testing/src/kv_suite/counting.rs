@@ -7,7 +7,7 @@ use adjutant_agent::{
 use serde_json::json;
 
 use super::stage::{KvStage, get, has, write};
-use crate::suite::{Verdict, equal, joined, ok};
+use crate::suite::{Verdict, equal, join_task, ok};
 
 /// The number under a key, and the condition for a change based on it.
 async fn number(kv: &dyn KvStore, key: &str) -> Result<(i64, When), String> {
@@ -55,7 +55,7 @@ pub(super) async fn exact_sum(stage: &KvStage<'_>) -> Verdict {
         }));
     }
     for raising in raising {
-        joined("who counts", raising).await?;
+        join_task("who counts", raising).await?;
     }
     has(&*stage.open().await, &key, &json!(120), "")
         .await
@@ -77,7 +77,7 @@ pub(super) async fn one_creates(stage: &KvStage<'_>) -> Verdict {
     }
     let mut winners = Vec::new();
     for creating in creating {
-        winners.extend(joined("who creates", creating).await?);
+        winners.extend(join_task("who creates", creating).await?);
     }
     equal("how many created it", &winners.len(), &1)?;
     has(&*stage.open().await, &key, &json!(winners[0]), "")
@@ -119,7 +119,7 @@ pub(super) async fn transfers(stage: &KvStage<'_>) -> Verdict {
         equal("the sum at one moment", &sum, &300)?;
     }
     for moving in moving {
-        joined("who moves", moving).await?;
+        join_task("who moves", moving).await?;
     }
     for key in &keys {
         has(&*kv, key, &json!(100), "").await?;

@@ -5,7 +5,7 @@ use adjutant_agent::kv::{
 };
 use serde_json::{Value, json};
 
-use super::stage::{KvStage, conflict, get, has, has_none, refused, write};
+use super::stage::{KvStage, check_error, conflict, get, has, has_none, write};
 use crate::suite::{Verdict, equal, holds, ok};
 
 pub(super) async fn put_then_get(stage: &KvStage<'_>) -> Verdict {
@@ -129,7 +129,7 @@ pub(super) async fn versions_grow(stage: &KvStage<'_>) -> Verdict {
         &ok("newest", stage.open().await.newest().await)?,
         &four,
     )?;
-    refused(
+    check_error(
         "a change that must not happen",
         kv.write(vec![Change {
             when: When::Absent,
@@ -162,35 +162,35 @@ pub(super) async fn conditions(stage: &KvStage<'_>) -> Verdict {
             }])
             .await
     };
-    refused(
+    check_error(
         "a version that is not there",
         try_put(When::Is(Version(1))).await,
         &conflict(&key, None),
     )?;
-    refused(
+    check_error(
         "removing a version that is not there",
         try_remove(When::Is(Version(0))).await,
         &conflict(&key, None),
     )?;
     has_none(&*kv, &key).await?;
     let one = ok("creating", try_put(When::Absent).await)?;
-    refused(
+    check_error(
         "creating once more",
         try_put(When::Absent).await,
         &conflict(&key, Some(one)),
     )?;
-    refused(
+    check_error(
         "removing what must be absent",
         try_remove(When::Absent).await,
         &conflict(&key, Some(one)),
     )?;
     let two = ok("replacing", try_put(When::Is(one)).await)?;
-    refused(
+    check_error(
         "replacing what was replaced",
         try_put(When::Is(one)).await,
         &conflict(&key, Some(two)),
     )?;
-    refused(
+    check_error(
         "removing what was replaced",
         try_remove(When::Is(one)).await,
         &conflict(&key, Some(two)),
@@ -202,7 +202,7 @@ pub(super) async fn conditions(stage: &KvStage<'_>) -> Verdict {
         &three,
     )?;
     ok("removing", try_remove(When::Is(three)).await)?;
-    refused(
+    check_error(
         "replacing what was removed",
         try_put(When::Is(three)).await,
         &conflict(&key, None),
@@ -233,7 +233,7 @@ pub(super) async fn writes_are_whole(stage: &KvStage<'_>) -> Verdict {
             ..Change::put(&*c, json!(2))
         },
     ];
-    refused(
+    check_error(
         "a write of which the last change must not happen",
         kv.write(torn).await,
         &conflict(&c, None),
@@ -273,7 +273,7 @@ pub(super) async fn doubles_refused(stage: &KvStage<'_>) -> Verdict {
             Change::put(&*key, json!(1)),
             double,
         ];
-        refused(
+        check_error(
             "two changes of one key",
             kv.write(changes).await,
             &KvStoreErrorKind::Invalid,
@@ -287,17 +287,17 @@ pub(super) async fn limits(stage: &KvStage<'_>) -> Verdict {
     let (kv, key) = (stage.open().await, stage.key("a"));
     let long = stage.key(&"é".repeat(MAX_KEY_BYTES / 2));
     for bad in ["", &*long] {
-        refused(
+        check_error(
             "writing a bad key",
             kv.write(vec![Change::put(bad, json!(1))]).await,
             &KvStoreErrorKind::Invalid,
         )?;
-        refused(
+        check_error(
             "removing a bad key",
             kv.write(vec![Change::remove(bad)]).await,
             &KvStoreErrorKind::Invalid,
         )?;
-        refused(
+        check_error(
             "reading a bad key",
             kv.get(bad).await,
             &KvStoreErrorKind::Invalid,
@@ -315,7 +315,7 @@ pub(super) async fn limits(stage: &KvStage<'_>) -> Verdict {
         let large = kv
             .write(vec![Change::put(&*key, value).text(found_by)])
             .await;
-        refused(
+        check_error(
             "writing what is too large",
             large,
             &KvStoreErrorKind::Invalid,
@@ -329,7 +329,7 @@ pub(super) async fn limits(stage: &KvStage<'_>) -> Verdict {
         (0..count).map(|number| Change::put(stage.key(&format!("n{number}")), json!(number)))
     };
     let large = kv.write(many(MAX_WRITE + 1).collect()).await;
-    refused("too many changes", large, &KvStoreErrorKind::Invalid)?;
+    check_error("too many changes", large, &KvStoreErrorKind::Invalid)?;
     has_none(&*kv, &stage.key("n0")).await?;
     write(&*kv, many(MAX_WRITE)).await?;
     has(&*kv, &stage.key("n999"), &json!(999), "")

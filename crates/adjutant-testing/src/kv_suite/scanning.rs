@@ -21,7 +21,7 @@ async fn put(stage: &KvStage<'_>, kv: &dyn KvStore, names: &[&str]) -> Verdict {
     .map(drop)
 }
 
-fn owned(names: &[&str]) -> Vec<String> {
+fn to_strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn order_of_bytes(stage: &KvStage<'_>) -> Verdict {
         equal(
             "the order of the keys",
             &stage.keys(&**kv, &scan).await?,
-            &owned(&sorted),
+            &to_strings(&sorted),
         )?;
     }
     for item in ok("scanning", kv.scan(&scan).await)? {
@@ -124,7 +124,7 @@ pub(super) async fn prefixes(stage: &KvStage<'_>) -> Verdict {
         equal(
             &format!("the keys that begin with {prefix:?}"),
             &got,
-            &owned(want),
+            &to_strings(want),
         )?;
     }
     let all = ok("scanning", kv.scan(&Scan::default()).await)?;

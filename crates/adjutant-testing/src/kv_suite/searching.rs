@@ -19,7 +19,11 @@ async fn put(stage: &KvStage<'_>, kv: &dyn KvStore, texts: &[(&str, &str)]) -> V
 }
 
 /// The names that a search finds, best first.
-async fn found(stage: &KvStage<'_>, kv: &dyn KvStore, query: &str) -> Result<Vec<String>, String> {
+async fn search_names(
+    stage: &KvStage<'_>,
+    kv: &dyn KvStore,
+    query: &str,
+) -> Result<Vec<String>, String> {
     let hits = ok(
         &format!("searching for {query:?}"),
         kv.search(&stage.prefix, query, 100).await,
@@ -38,7 +42,7 @@ async fn found(stage: &KvStage<'_>, kv: &dyn KvStore, query: &str) -> Result<Vec
 
 /// Checks which names a search finds, in any order.
 async fn finds(stage: &KvStage<'_>, kv: &dyn KvStore, query: &str, want: &[&str]) -> Verdict {
-    let mut got = found(stage, kv, query).await?;
+    let mut got = search_names(stage, kv, query).await?;
     got.sort();
     equal(
         &format!("what is found by {query:?}"),
@@ -63,12 +67,12 @@ pub(super) async fn any_word(stage: &KvStage<'_>) -> Verdict {
     finds(stage, &*kv, "unicorn", &[]).await?;
     equal(
         "the best one",
-        &found(stage, &*kv, "brown fox").await?,
+        &search_names(stage, &*kv, "brown fox").await?,
         &vec!["a".to_owned(), "b".to_owned()],
     )?;
     equal(
         "the best one",
-        &found(stage, &*kv, "bear brown").await?,
+        &search_names(stage, &*kv, "bear brown").await?,
         &vec!["b".to_owned(), "a".to_owned()],
     )
 }

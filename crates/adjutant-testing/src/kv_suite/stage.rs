@@ -88,7 +88,7 @@ pub(super) async fn has_none(kv: &dyn KvStore, key: &str) -> Verdict {
 }
 
 /// Checks that something fails in this way.
-pub(super) fn refused<T>(
+pub(super) fn check_error<T>(
     what: &str,
     result: Result<T, KvStoreError>,
     kind: &KvStoreErrorKind,

@@ -5,7 +5,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::stage::{KvStage, write};
-use crate::suite::{Verdict, equal, holds, joined, ok, soon, waits};
+use crate::suite::{Verdict, equal, holds, join_task, ok, soon, waits};
 
 async fn next(changes: &mut ChangeStream) -> Result<Changed, String> {
     let changed = soon("a change", changes.next())
@@ -45,7 +45,7 @@ pub(super) async fn sees_later_changes(stage: &KvStage<'_>) -> Verdict {
         [Change::put(&*key, json!(1)).text("found by")],
     )
     .await?;
-    let (changed, mut changes) = joined("who watches", waiting).await?;
+    let (changed, mut changes) = join_task("who watches", waiting).await?;
     equal("the version", &changed.version, &one)?;
     let item = changed.item.ok_or("the value is missing")?;
     equal(

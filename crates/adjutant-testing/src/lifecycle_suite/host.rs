@@ -47,8 +47,8 @@ pub fn host() -> Option<ExitCode> {
 /// Acts as the host of a workspace until it is requested to end, and returns the exit code, like [`host`], for a test
 /// that is itself started as a host.
 pub async fn act(workspace: &Workspace) -> u8 {
-    acted(workspace).await.unwrap_or_else(|error| {
-        told(&format!("the host of the suite failed: {error}"));
+    run_action(workspace).await.unwrap_or_else(|error| {
+        print_line(&format!("the host of the suite failed: {error}"));
         1
     })
 }
@@ -97,7 +97,7 @@ fn prompter(does: &str, workspace: &Workspace) -> LocalPrompter {
     )
 }
 
-async fn acted(workspace: &Workspace) -> Result<u8, Error> {
+async fn run_action(workspace: &Workspace) -> Result<u8, Error> {
     let prepared = workspace.prepared()?;
     let start = std::env::var("ADJUTANT_AGENT_START")
         .ok()
@@ -107,7 +107,7 @@ async fn acted(workspace: &Workspace) -> Result<u8, Error> {
     let does = does(&prepared);
     match does {
         "fail" => {
-            told("no luck today");
+            print_line("no luck today");
             return Ok(7);
         }
         "tell" => {
@@ -148,7 +148,7 @@ async fn serve(
     let environment: Vec<String> = std::env::vars()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    told(&format!(
+    print_line(&format!(
         "environment: {}",
         environment.join(" ").replace(|c: char| c.is_control(), " ")
     ));
@@ -183,7 +183,7 @@ async fn serve(
     Ok(())
 }
 
-fn told(line: &str) {
+fn print_line(line: &str) {
     // There may be no reader.
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::{
     host::{ANSWERS, OPEN},
-    stage::{LifeStage, becomes, clerk, create, is_gone, resolved, stands, start},
+    stage::{LifeStage, becomes, clerk, create, is_gone, parse_resolved, stands, start},
 };
 use crate::suite::{Verdict, equal, fails, holds, ok};
 
@@ -152,7 +152,7 @@ pub(super) async fn preparing_again(stage: &LifeStage<'_>) -> Verdict {
     );
     ok("writing", fs::write(&manifest, "name: clerk"))?;
     let agents = [json!({"name": "clerk", "context": [guide]})];
-    let resolved = resolved(
+    let resolved = parse_resolved(
         json!({"name": "clerk", "entry_agent": "clerk", "agents": agents}),
         &[manifest],
     )?;

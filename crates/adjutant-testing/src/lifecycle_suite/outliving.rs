@@ -7,7 +7,9 @@ use adjutant_runtime::{
 
 use super::{
     host::ANSWERS,
-    stage::{LifeStage, ask_to_end, becomes, is_gone, kill_host, marked, stands, start, until},
+    stage::{
+        LifeStage, ask_to_end, becomes, find_marked, is_gone, kill_host, stands, start, until,
+    },
 };
 use crate::suite::{Verdict, equal, fails, holds, ok};
 
@@ -38,7 +40,7 @@ pub(super) async fn environment_arrives(stage: &LifeStage<'_>) -> Verdict {
 pub(super) async fn outlives_its_operator(stage: &LifeStage<'_>) -> Verdict {
     let (backend, agent) = stage.agent("serve").await?;
     start(&*agent).await?;
-    let (id, address, processes) = (agent.id(), agent.address(), marked(agent.id()));
+    let (id, address, processes) = (agent.id(), agent.address(), find_marked(agent.id()));
     let prompter = ok("the prompter", agent.prompter().await)?;
     ok("asking", prompter.prompt(PromptRequest::new("One?")).await)?;
     drop((agent, backend, prompter));
@@ -48,7 +50,7 @@ pub(super) async fn outlives_its_operator(stage: &LifeStage<'_>) -> Verdict {
         &(agent.id(), agent.status(), agent.address()),
         &(id, Status::Ready, address),
     )?;
-    equal("the processes", &marked(id), &processes)?;
+    equal("the processes", &find_marked(id), &processes)?;
     let prompter = ok("the prompter", agent.prompter().await)?;
     let reply = ok("asking", prompter.prompt(PromptRequest::new("Two?")).await)?;
     equal("the answer", &reply.text.as_str(), &ANSWERS[1])?;
@@ -171,7 +173,7 @@ pub(super) async fn adopted_deaf_is_killed(stage: &LifeStage<'_>) -> Verdict {
 pub(super) async fn children_end_with_it(stage: &LifeStage<'_>) -> Verdict {
     let (_backend, agent) = stage.agent("fork").await?;
     start(&*agent).await?;
-    until("its children run", || marked(agent.id()).len() >= 3).await?;
+    until("its children run", || find_marked(agent.id()).len() >= 3).await?;
     ok("stopping", agent.stop().await)?;
     is_gone(agent.id())
 }

@@ -64,7 +64,7 @@ impl Drop for LifeStage<'_> {
 }
 
 /// The resolved form of a manifest, in JSON.
-pub(super) fn resolved(manifest: Value, sources: &[PathBuf]) -> Result<Resolved, String> {
+pub(super) fn parse_resolved(manifest: Value, sources: &[PathBuf]) -> Result<Resolved, String> {
     ok(
         "reading a manifest",
         serde_json::from_value(json!({"manifest": manifest, "sources": sources})),
@@ -73,7 +73,7 @@ pub(super) fn resolved(manifest: Value, sources: &[PathBuf]) -> Result<Resolved,
 
 pub(super) fn clerk(name: &str, does: &str) -> Result<Resolved, String> {
     let agents = [json!({"name": name, "model": "offline/planner"})];
-    resolved(
+    parse_resolved(
         json!({"name": name, "entry_agent": name, "agents": agents, "labels": {DOES: does}}),
         &[],
     )
@@ -133,14 +133,14 @@ pub(super) async fn until(what: &str, mut holds: impl FnMut() -> bool) -> Verdic
 }
 
 /// Processes that carry the mark of an agent.
-pub(super) fn marked(id: Uuid) -> Vec<u32> {
+pub(super) fn find_marked(id: Uuid) -> Vec<u32> {
     let mark = format!("ADJUTANT_AGENT={id}");
     carrying(|entry| entry == mark.as_bytes())
 }
 
 /// Nothing of an agent is left.
 pub(super) fn is_gone(id: Uuid) -> Verdict {
-    equal("the processes that are left", &marked(id), &Vec::new())
+    equal("the processes that are left", &find_marked(id), &Vec::new())
 }
 
 /// Kills the host of an agent with its launcher, but not its other child processes: those have a separate group, or
@@ -149,7 +149,7 @@ pub(super) fn kill_host(id: Uuid) {
     let is_started = |pid: &u32| {
         fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"sleep\0"))
     };
-    marked(id)
+    find_marked(id)
         .into_iter()
         .filter(|pid| !is_started(pid))
         .for_each(signal);

@@ -141,7 +141,7 @@ impl Exchange<'_> {
             Target::Models => Ok(Routed::Whole(wire.models(&name()))),
             Target::Embeddings => embeddings::answer(wire, self.received).map(Routed::Whole),
             Target::Reply => {
-                let issued = Arc::clone(self.shared.issued());
+                let issued = Arc::clone(self.shared.issue_record());
                 let stamp = Stamp {
                     number: self.number,
                     now_ms: self.shared.now_ms(),
@@ -172,7 +172,7 @@ impl Exchange<'_> {
                 headers,
                 body: None,
             } => {
-                let mut refusal = Refusal::of_status(*code);
+                let mut refusal = Refusal::from_status(*code);
                 refusal.headers.clone_from(headers);
                 self.refuse(peer, &refusal).await
             }
@@ -264,7 +264,7 @@ impl Exchange<'_> {
     ) -> io::Result<After> {
         let at = ErrorAt::Frame(plan.frames.error_after.unwrap_or_default());
         let content_type = plan.content_type.take();
-        let mut body = Body::new(plan, encoder.error(&Refusal::of_status(529), at));
+        let mut body = Body::new(plan, encoder.error(&Refusal::from_status(529), at));
         let mut limits = RateLimits::default();
         // The head waits for the first word, so that a model that fails at once fails with a status.
         let first = loop {
@@ -277,7 +277,7 @@ impl Exchange<'_> {
                     }
                 }
                 Ok(chunk) => break chunk,
-                Err(error) => return self.refuse(peer, &Refusal::of_error(&error)).await,
+                Err(error) => return self.refuse(peer, &Refusal::from_error(&error)).await,
             }
         };
         let (name, id) = self.wire().request_id(self.number);
@@ -318,7 +318,7 @@ async fn relay(
             Ok(chunk) => encoder
                 .chunk(chunk, body)
                 .map(|()| matches!(chunk, Chunk::Done(_))),
-            Err(error) => Err(Refusal::of_error(error)),
+            Err(error) => Err(Refusal::from_error(error)),
         };
         match ended {
             Ok(true) => return Ok(()),
@@ -376,7 +376,7 @@ async fn flush(peer: &mut Peer, body: &mut Body) -> io::Result<()> {
     }
     peer.send_chunks(&body.pending()[sent..], body.split())
         .await?;
-    body.sent();
+    body.clear_pending();
     Ok(())
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Counts a request, and keeps it if requests are kept; gives its number.
     pub(crate) fn note(&self, request: &Received) -> usize {
-        let mut received = self.received();
+        let mut received = self.lock_received();
         if self.setup.keep {
             received.push(request.clone());
         }
@@ -47,7 +47,7 @@ impl Shared {
         &self.setup.source
     }
 
-    pub(crate) fn issued(&self) -> &Arc<Issued> {
+    pub(crate) fn issue_record(&self) -> &Arc<Issued> {
         &self.issued
     }
 
@@ -76,7 +76,7 @@ impl Shared {
             .faults
             .iter()
             .filter(|(nth, _)| nth.is_none_or(|nth| nth == number));
-        Plan::of(faults.map(|(_, fault)| fault))
+        Plan::from_faults(faults.map(|(_, fault)| fault))
     }
 
     /// Waits for what holds answers back.
@@ -94,7 +94,7 @@ impl Shared {
         self.setup.latch.is_some() || !self.setup.delay.is_zero()
     }
 
-    pub(super) fn received(&self) -> MutexGuard<'_, Vec<Received>> {
+    pub(super) fn lock_received(&self) -> MutexGuard<'_, Vec<Received>> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use adjutant_agent::memory::{
 };
 use serde_json::json;
 
-use super::stage::{MemoryStage, add, fact, has, made, metadata, refused};
+use super::stage::{MemoryStage, add, build_fact, check_error, fact, has, metadata};
 use crate::suite::{Verdict, equal, ok};
 
 pub(super) async fn too_large_refused(stage: &MemoryStage<'_>) -> Verdict {
@@ -31,7 +31,7 @@ pub(super) async fn too_large_refused(stage: &MemoryStage<'_>) -> Verdict {
         ),
         ("an empty name", fact("", "text")),
     ] {
-        refused(
+        check_error(
             &format!("adding {what}"),
             memory.add(&owner, vec![bad]).await,
             MemoryErrorKind::Invalid,
@@ -49,7 +49,7 @@ pub(super) async fn too_large_refused(stage: &MemoryStage<'_>) -> Verdict {
         ),
     ] {
         let updated = memory.update(&owner, &kept.id, change).await;
-        refused(
+        check_error(
             &format!("updating to {what}"),
             updated,
             MemoryErrorKind::Invalid,
@@ -57,13 +57,13 @@ pub(super) async fn too_large_refused(stage: &MemoryStage<'_>) -> Verdict {
     }
     for bad in [OwnerId("".into()), OwnerId("x".repeat(513).into())] {
         let added = memory.add(&bad, vec![fact("bad", "text")]).await;
-        refused(
+        check_error(
             "adding for an owner of a bad name",
             added,
             MemoryErrorKind::Invalid,
         )?;
     }
-    has(&*stage.open().await, &owner, &[made(&kept)]).await
+    has(&*stage.open().await, &owner, &[build_fact(&kept)]).await
 }
 
 pub(super) async fn what_fits_is_kept(stage: &MemoryStage<'_>) -> Verdict {
@@ -78,18 +78,18 @@ pub(super) async fn what_fits_is_kept(stage: &MemoryStage<'_>) -> Verdict {
         ..fact("one", &"é".repeat(MAX_FACT_BYTES / 2))
     };
     add(&*memory, &owner, [fits.clone()]).await?;
-    has(&*stage.open().await, &owner, &[made(&fits)]).await?;
+    has(&*stage.open().await, &owner, &[build_fact(&fits)]).await?;
     // Merging must not exceed the limit.
     let more = FactChange {
         metadata: metadata(&[("b", json!(1))]),
         ..FactChange::new(2_000)
     };
-    refused(
+    check_error(
         "metadata that grows",
         memory.update(&owner, &fits.id, more).await,
         MemoryErrorKind::Invalid,
     )?;
-    has(&*memory, &owner, &[made(&fits)]).await
+    has(&*memory, &owner, &[build_fact(&fits)]).await
 }
 
 pub(super) async fn full(stage: &MemoryStage<'_>) -> Verdict {
@@ -99,13 +99,13 @@ pub(super) async fn full(stage: &MemoryStage<'_>) -> Verdict {
         add(&*memory, &owner, (from..from + 10_000).map(new)).await?;
     }
     let more = memory.add(&owner, vec![new(MAX_FACTS)]).await;
-    refused("adding one fact too many", more, MemoryErrorKind::Full)?;
+    check_error("adding one fact too many", more, MemoryErrorKind::Full)?;
     add(&*memory, &stage.owner("b"), [new(1)]).await?;
     ok("deleting", memory.delete(&owner, &"7".into()).await)?;
     let two = memory
         .add(&owner, vec![new(MAX_FACTS), new(MAX_FACTS + 1)])
         .await;
-    refused("adding one fact too many", two, MemoryErrorKind::Full)?;
+    check_error("adding one fact too many", two, MemoryErrorKind::Full)?;
     add(&*memory, &owner, [new(MAX_FACTS)]).await?;
     equal(
         "how many there are",

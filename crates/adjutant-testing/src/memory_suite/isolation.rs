@@ -7,8 +7,8 @@ use adjutant_agent::{
 use serde_json::json;
 
 use super::stage::{
-    MemoryStage, add, fact, finds, get, has, made, metadata, names, owned, pointing, refused,
-    vector,
+    MemoryStage, add, build_fact, check_error, fact, finds, get, has, metadata, names, pointing,
+    to_strings, vector,
 };
 use crate::suite::{Verdict, equal, ok};
 
@@ -21,13 +21,13 @@ pub(super) async fn names_are_of_owners(stage: &MemoryStage<'_>) -> Verdict {
     add(&*memory, &ann, [of_ann.clone()]).await?;
     add(&*memory, &bob, [of_bob.clone()]).await?;
     let again = memory.add(&ann, vec![fact("one", "more tea")]).await;
-    refused(
+    check_error(
         "adding a name that the owner has",
         again,
         MemoryErrorKind::Exists,
     )?;
-    has(&*memory, &ann, &[made(&of_ann)]).await?;
-    has(&*memory, &bob, &[made(&of_bob)]).await?;
+    has(&*memory, &ann, &[build_fact(&of_ann)]).await?;
+    has(&*memory, &bob, &[build_fact(&of_bob)]).await?;
     let changed = memory
         .update(
             &bob,
@@ -36,7 +36,7 @@ pub(super) async fn names_are_of_owners(stage: &MemoryStage<'_>) -> Verdict {
         )
         .await;
     let changed = ok("updating", changed)?;
-    has(&*memory, &ann, &[made(&of_ann)]).await?;
+    has(&*memory, &ann, &[build_fact(&of_ann)]).await?;
     ok("deleting", memory.delete(&ann, &"one".into()).await)?;
     has(&*stage.open().await, &bob, &[changed]).await
 }
@@ -54,18 +54,18 @@ async fn attack(memory: &dyn Memory, thief: &OwnerId, ids: &[FactId]) -> Verdict
             metadata: fields,
             ..FactChange::new(9_000).text("stolen", Some(vector("usual", &[0.0, 1.0])))
         };
-        refused(
+        check_error(
             "updating a fact of another",
             memory.update(thief, id, change).await,
             MemoryErrorKind::Missing,
         )?;
         let touched = memory.update(thief, id, FactChange::new(9_000)).await;
-        refused(
+        check_error(
             "touching a fact of another",
             touched,
             MemoryErrorKind::Missing,
         )?;
-        refused(
+        check_error(
             "deleting a fact of another",
             memory.delete(thief, id).await,
             MemoryErrorKind::Missing,
@@ -110,17 +110,17 @@ pub(super) async fn foreign_ids_touch_nothing(stage: &MemoryStage<'_>) -> Verdic
     .await?;
     equal(
         "the mark of another",
-        &ok("marked", memory.marked(&bob, "session").await)?,
+        &ok("marked", memory.read_mark(&bob, "session").await)?,
         &0,
     )?;
     ok("marking", memory.mark(&bob, "session", 0, 3).await)?;
     // A list continues after a name, even if another owner has the same one.
     add(&*memory, &bob, [NewFact::new("mine".into(), "tea", 1)]).await?;
-    has(&*memory, &ann, &facts.map(|fact| made(&fact))).await?;
+    has(&*memory, &ann, &facts.map(|fact| build_fact(&fact))).await?;
     finds(&*memory, &ann, "secret stolen", &["one", "two"]).await?;
     equal(
         "the mark",
-        &ok("marked", memory.marked(&ann, "session").await)?,
+        &ok("marked", memory.read_mark(&ann, "session").await)?,
         &7,
     )
 }
@@ -147,14 +147,22 @@ pub(super) async fn searches_keep_apart(stage: &MemoryStage<'_>) -> Verdict {
     finds(&*memory, &stage.owner("eve"), "green tea", &[]).await?;
     // A limit is one of the owner's own facts.
     let found = ok("searching", memory.by_words(&bob, "green tea", 1).await)?;
-    equal("what is found by words", &names(&found)?, &owned(&["b"]))?;
+    equal(
+        "what is found by words",
+        &names(&found)?,
+        &to_strings(&["b"]),
+    )?;
     let found = ok(
         "searching",
         memory
             .by_vector(&bob, &vector("usual", &[1.0, 0.0]), 1)
             .await,
     )?;
-    equal("what is found by a vector", &names(&found)?, &owned(&["b"]))?;
+    equal(
+        "what is found by a vector",
+        &names(&found)?,
+        &to_strings(&["b"]),
+    )?;
     let found = ok(
         "searching",
         memory
@@ -164,7 +172,7 @@ pub(super) async fn searches_keep_apart(stage: &MemoryStage<'_>) -> Verdict {
     equal(
         "what one finds who has nothing",
         &names(&found)?,
-        &owned(&[]),
+        &to_strings(&[]),
     )
 }
 
@@ -201,12 +209,12 @@ pub(super) async fn owners_are_data(stage: &MemoryStage<'_>) -> Verdict {
         has(
             &*memory,
             &owner,
-            &[made(&fact("one", &format!("I am {name:?}")))],
+            &[build_fact(&fact("one", &format!("I am {name:?}")))],
         )
         .await?;
         equal(
             "the mark",
-            &ok("marked", memory.marked(&owner, "s").await)?,
+            &ok("marked", memory.read_mark(&owner, "s").await)?,
             &(name.len() as u64 + 1),
         )?;
         finds(&*memory, &owner, "am", &["one"]).await?;

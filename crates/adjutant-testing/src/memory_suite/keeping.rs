@@ -4,7 +4,7 @@ use adjutant_agent::memory::{FactChange, FactId, MemoryErrorKind, NewFact};
 use serde_json::{Value, json};
 
 use super::stage::{
-    MemoryStage, add, fact, finds, get, has, made, metadata, pointing, refused, vector,
+    MemoryStage, add, build_fact, check_error, fact, finds, get, has, metadata, pointing, vector,
 };
 use crate::suite::{Verdict, equal, holds, ok};
 
@@ -25,9 +25,14 @@ pub(super) async fn add_then_get(stage: &MemoryStage<'_>) -> Verdict {
         ..NewFact::new("two".into(), "lives in Bern", 2_000)
     };
     add(&*memory, &owner, [two.clone(), one.clone()]).await?;
-    has(&*stage.open().await, &owner, &[made(&one), made(&two)]).await?;
+    has(
+        &*stage.open().await,
+        &owner,
+        &[build_fact(&one), build_fact(&two)],
+    )
+    .await?;
     add(&*memory, &owner, []).await?;
-    has(&*memory, &owner, &[made(&one), made(&two)]).await
+    has(&*memory, &owner, &[build_fact(&one), build_fact(&two)]).await
 }
 
 pub(super) async fn facts_survive(stage: &MemoryStage<'_>) -> Verdict {
@@ -62,7 +67,7 @@ pub(super) async fn facts_survive(stage: &MemoryStage<'_>) -> Verdict {
     has(
         &*stage.open().await,
         &owner,
-        &facts.iter().map(made).collect::<Vec<_>>(),
+        &facts.iter().map(build_fact).collect::<Vec<_>>(),
     )
     .await
 }
@@ -76,13 +81,13 @@ pub(super) async fn adds_are_whole(stage: &MemoryStage<'_>) -> Verdict {
         fact("one", "again"),
         fact("three", "third"),
     ];
-    refused(
+    check_error(
         "adding a name that is there",
         memory.add(&owner, torn).await,
         MemoryErrorKind::Exists,
     )?;
     let bad = vec![fact("two", "second"), fact("three", "")];
-    refused(
+    check_error(
         "adding an empty text",
         memory.add(&owner, bad).await,
         MemoryErrorKind::Invalid,
@@ -91,7 +96,7 @@ pub(super) async fn adds_are_whole(stage: &MemoryStage<'_>) -> Verdict {
         .add(&owner, vec![fact("two", "second"), fact("two", "third")])
         .await;
     holds("a name is not given twice by one add", twice.is_err())?;
-    has(&*stage.open().await, &owner, &[made(&one)]).await?;
+    has(&*stage.open().await, &owner, &[build_fact(&one)]).await?;
     finds(&*memory, &owner, "first second third again", &["one"]).await
 }
 
@@ -105,7 +110,7 @@ pub(super) async fn update_changes(stage: &MemoryStage<'_>) -> Verdict {
         fact("two", "other"),
     );
     add(&*memory, &owner, [one.clone(), two.clone()]).await?;
-    let mut want = made(&one);
+    let mut want = build_fact(&one);
     (want.text, want.updated_ms) = ("likes coffee".into(), 5_000);
     let change = FactChange::new(5_000).text("likes coffee", None);
     equal(
@@ -113,18 +118,23 @@ pub(super) async fn update_changes(stage: &MemoryStage<'_>) -> Verdict {
         &ok("updating", memory.update(&owner, &one.id, change).await)?,
         &want,
     )?;
-    has(&*stage.open().await, &owner, &[want.clone(), made(&two)]).await?;
+    has(
+        &*stage.open().await,
+        &owner,
+        &[want.clone(), build_fact(&two)],
+    )
+    .await?;
     want.updated_ms = 6_000;
     let got = ok(
         "updating nothing",
         memory.update(&owner, &one.id, FactChange::new(6_000)).await,
     )?;
     equal("the fact", &got, &want)?;
-    has(&*memory, &owner, &[want, made(&two)]).await?;
+    has(&*memory, &owner, &[want, build_fact(&two)]).await?;
     let missing = memory
         .update(&owner, &"three".into(), FactChange::new(1).text("x", None))
         .await;
-    refused(
+    check_error(
         "updating what is missing",
         missing,
         MemoryErrorKind::Missing,
@@ -171,7 +181,7 @@ pub(super) async fn deleted_is_gone(stage: &MemoryStage<'_>) -> Verdict {
     );
     add(&*memory, &owner, [one.clone(), two.clone()]).await?;
     ok("deleting", stage.open().await.delete(&owner, &one.id).await)?;
-    has(&*memory, &owner, &[made(&two)]).await?;
+    has(&*memory, &owner, &[build_fact(&two)]).await?;
     finds(&*memory, &owner, "green tea", &["two"]).await?;
     let near = ok(
         "searching",
@@ -182,27 +192,27 @@ pub(super) async fn deleted_is_gone(stage: &MemoryStage<'_>) -> Verdict {
     equal(
         "what is near",
         &near.into_iter().map(|found| found.fact).collect(),
-        &vec![made(&two)],
+        &vec![build_fact(&two)],
     )?;
-    refused(
+    check_error(
         "deleting it again",
         memory.delete(&owner, &one.id).await,
         MemoryErrorKind::Missing,
     )?;
-    refused(
+    check_error(
         "deleting what never was",
         memory.delete(&owner, &"three".into()).await,
         MemoryErrorKind::Missing,
     )?;
     let updated = memory.update(&owner, &one.id, FactChange::new(1)).await;
-    refused(
+    check_error(
         "updating what was deleted",
         updated,
         MemoryErrorKind::Missing,
     )?;
     let again = fact("one", "white wine");
     add(&*memory, &owner, [again.clone()]).await?;
-    has(&*memory, &owner, &[made(&again), made(&two)]).await?;
+    has(&*memory, &owner, &[build_fact(&again), build_fact(&two)]).await?;
     finds(&*memory, &owner, "green", &[]).await
 }
 
@@ -217,7 +227,7 @@ pub(super) async fn pages(stage: &MemoryStage<'_>) -> Verdict {
         add(&*memory, &owner, [fact.clone()]).await?;
     }
     add(&*memory, &stage.owner("b"), [fact("15", "other")]).await?;
-    let mut want: Vec<_> = facts.iter().map(made).collect();
+    let mut want: Vec<_> = facts.iter().map(build_fact).collect();
     want.sort_by(|one, other| (one.created_ms, &one.id).cmp(&(other.created_ms, &other.id)));
     // Later changes do not make a fact younger.
     want[0] = ok(

@@ -3,12 +3,12 @@
 use adjutant_agent::memory::{FactId, MemoryErrorKind, NewFact};
 
 use super::stage::{MemoryStage, fact};
-use crate::suite::{Verdict, equal, holds, joined, ok};
+use crate::suite::{Verdict, equal, holds, join_task, ok};
 
 pub(super) async fn kept_by_source(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, ann, bob) = (stage.open().await, stage.owner("ann"), stage.owner("bob"));
     let marked =
-        async |owner, source: &str| ok("marked", stage.open().await.marked(owner, source).await);
+        async |owner, source: &str| ok("marked", stage.open().await.read_mark(owner, source).await);
     equal(
         "a source that was never read",
         &marked(&ann, "s").await?,
@@ -54,13 +54,13 @@ pub(super) async fn one_is_faster(stage: &MemoryStage<'_>) -> Verdict {
         }
         let mut kept = 0;
         for marking in marking {
-            kept += i32::from(joined("who marks", marking).await?);
+            kept += i32::from(join_task("who marks", marking).await?);
         }
         equal("how many were faster", &kept, &1)?;
     }
     equal(
         "the mark",
-        &ok("marked", stage.open().await.marked(&owner, "s").await)?,
+        &ok("marked", stage.open().await.read_mark(&owner, "s").await)?,
         &5,
     )
 }
@@ -87,7 +87,7 @@ pub(super) async fn adding_at_once(stage: &MemoryStage<'_>) -> Verdict {
     }
     let mut first = 0;
     for adding in adding {
-        first += joined("who adds", adding).await?;
+        first += join_task("who adds", adding).await?;
     }
     equal("how many gave the same name", &first, &1)?;
     let memory = stage.open().await;

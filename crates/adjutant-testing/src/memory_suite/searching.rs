@@ -5,7 +5,7 @@ use adjutant_agent::{
     memory::{FactChange, NewFact, OwnerId, Vector},
 };
 
-use super::stage::{MemoryStage, add, fact, finds, names, owned, pointing, vector};
+use super::stage::{MemoryStage, add, fact, finds, names, pointing, to_strings, vector};
 use crate::suite::{Verdict, equal, holds, ok};
 
 /// The names of the nearest facts, in order.
@@ -150,11 +150,11 @@ pub(super) async fn limits(stage: &MemoryStage<'_>) -> Verdict {
         )?;
     }
     let found = ok("searching", memory.by_words(&owner, "tea", 1).await)?;
-    equal("the best by words", &names(&found)?, &owned(&["best"]))?;
+    equal("the best by words", &names(&found)?, &to_strings(&["best"]))?;
     equal(
         "the nearest",
         &near(&*memory, &owner, &vector("usual", &[1.0, 0.0]), 1).await?,
-        &owned(&["best"]),
+        &to_strings(&["best"]),
     )
 }
 
@@ -205,7 +205,7 @@ pub(super) async fn nearest_first(stage: &MemoryStage<'_>) -> Verdict {
         facts.map(|(id, numbers)| pointing(id, "x", &numbers)),
     )
     .await?;
-    let order = owned(&["same", "near", "half", "right", "away"]);
+    let order = to_strings(&["same", "near", "half", "right", "away"]);
     let query = vector("usual", &[0.5, 0.0, 0.0]);
     equal(
         "the order",
@@ -258,22 +258,22 @@ pub(super) async fn other_vectors_left_out(stage: &MemoryStage<'_>) -> Verdict {
     equal(
         "what can be compared",
         &near(&*memory, &owner, &vector("usual", &[1.0, 0.0]), 10).await?,
-        &owned(&["fits"]),
+        &to_strings(&["fits"]),
     )?;
     equal(
         "of another model",
         &near(&*memory, &owner, &vector("other", &[1.0, 0.0]), 10).await?,
-        &owned(&["other"]),
+        &to_strings(&["other"]),
     )?;
     equal(
         "of another length",
         &near(&*memory, &owner, &vector("usual", &[1.0; 3]), 10).await?,
-        &owned(&["longer"]),
+        &to_strings(&["longer"]),
     )?;
     equal(
         "of no model",
         &near(&*memory, &owner, &vector("unknown", &[1.0, 0.0]), 10).await?,
-        &owned(&[]),
+        &to_strings(&[]),
     )?;
     finds(
         &*memory,
@@ -301,19 +301,19 @@ pub(super) async fn updates_change_vectors(stage: &MemoryStage<'_>) -> Verdict {
     equal(
         "a vector stays",
         &near(&*memory, &owner, &query, 10).await?,
-        &owned(&["a", "b"]),
+        &to_strings(&["a", "b"]),
     )?;
     update(FactChange::new(3_000).text("y", Some(vector("usual", &[0.0, 1.0])))).await?;
     equal(
         "a new vector",
         &near(&*memory, &owner, &query, 10).await?,
-        &owned(&["b", "a"]),
+        &to_strings(&["b", "a"]),
     )?;
     update(FactChange::new(4_000).text("z", None)).await?;
     equal(
         "no vector",
         &near(&*stage.open().await, &owner, &query, 10).await?,
-        &owned(&["b"]),
+        &to_strings(&["b"]),
     )
 }
 
@@ -350,6 +350,6 @@ pub(super) async fn odd_vectors(stage: &MemoryStage<'_>) -> Verdict {
     equal(
         "the nearest",
         &near(&*memory, &owner, &vector("usual", &[1.0, 0.0]), 1).await?,
-        &owned(&["fits"]),
+        &to_strings(&["fits"]),
     )
 }

@@ -85,7 +85,7 @@ pub(super) async fn get(
 }
 
 /// The fact that was made of a new one.
-pub(super) fn made(fact: &NewFact) -> Fact {
+pub(super) fn build_fact(fact: &NewFact) -> Fact {
     Fact::new(
         fact.id.clone(),
         fact.text.clone(),
@@ -124,7 +124,7 @@ pub(super) fn names(found: &[ScoredFact]) -> Result<Vec<String>, String> {
         .collect())
 }
 
-pub(super) fn owned(names: &[&str]) -> Vec<String> {
+pub(super) fn to_strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
@@ -147,11 +147,15 @@ pub(super) async fn finds(
     )?;
     let mut got = names(&found)?;
     got.sort();
-    equal(&format!("what is found by {query:?}"), &got, &owned(want))
+    equal(
+        &format!("what is found by {query:?}"),
+        &got,
+        &to_strings(want),
+    )
 }
 
 /// Checks that something fails in this way.
-pub(super) fn refused<T>(
+pub(super) fn check_error<T>(
     what: &str,
     result: Result<T, MemoryError>,
     kind: MemoryErrorKind,

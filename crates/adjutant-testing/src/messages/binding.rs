@@ -19,7 +19,7 @@ pub(super) fn check(
     let listed = root.value.get("tools").and_then(Value::as_array);
     let is_loaded = |tool: &&Value| tool.get("defer_loading") != Some(&Value::Bool(true));
     let loaded = listed.into_iter().flatten().filter(is_loaded);
-    let mut tools: Vec<String> = loaded.map(unmarked).collect();
+    let mut tools: Vec<String> = loaded.map(strip_marks).collect();
     tools.sort_unstable();
     tools.hash(&mut prefix);
     let drops = root.value["thinking"]["block_binding"]["prefix_mismatch_behavior"] == "drop_block";
@@ -40,7 +40,7 @@ pub(super) fn check(
             let Some(seal) = seal.and_then(Value::as_str).filter(|_| is_thought(block)) else {
                 match block.get("text").filter(|_| block["type"] == "text") {
                     Some(text) => texts(Some(text)).hash(&mut prefix),
-                    None => unmarked(block).hash(&mut prefix),
+                    None => strip_marks(block).hash(&mut prefix),
                 }
                 continue;
             };
@@ -75,7 +75,7 @@ pub(super) fn system_message<'a>(
         ));
     }
     let mut defined = Vec::new();
-    for block in super::blocks::of_message(message)? {
+    for block in super::blocks::message_blocks(message)? {
         let kind = block.need("type")?;
         match kind.text()? {
             "text" => {}
@@ -118,7 +118,7 @@ fn texts(content: Option<&Value>) -> Vec<&str> {
 }
 
 /// A value as JSON without marks of the cache.
-fn unmarked(value: &Value) -> String {
+fn strip_marks(value: &Value) -> String {
     fn strip(value: &mut Value) {
         match value {
             Value::Object(members) => {

@@ -27,7 +27,7 @@ pub(super) enum ReplyBlock<'a> {
 }
 
 /// The blocks of a message; a plain string is one text block.
-pub(super) fn of_message<'a>(message: &Node<'a>) -> Result<Vec<Node<'a>>, Refusal> {
+pub(super) fn message_blocks<'a>(message: &Node<'a>) -> Result<Vec<Node<'a>>, Refusal> {
     let content = message.need("content")?;
     if content.value.is_string() {
         content.words()?;
@@ -76,7 +76,7 @@ pub(super) fn content(block: &Node<'_>) -> Result<Content, Refusal> {
                 source,
             }))
         }
-        other => Err(unexpected(block, other)),
+        other => Err(refuse_tag(block, other)),
     }
 }
 
@@ -102,7 +102,10 @@ pub(super) fn result(block: &Node<'_>) -> Result<CallResult, Refusal> {
 }
 
 /// A block of a reply.
-pub(super) fn said<'a>(block: &Node<'a>, id: CallId) -> Result<ReplyBlock<'a>, Refusal> {
+pub(super) fn read_reply_block<'a>(
+    block: &Node<'a>,
+    id: CallId,
+) -> Result<ReplyBlock<'a>, Refusal> {
     if let Some(text) = block.value.as_str() {
         return Ok(ReplyBlock::Block(Block::text(text)));
     }
@@ -150,11 +153,11 @@ pub(super) fn said<'a>(block: &Node<'a>, id: CallId) -> Result<ReplyBlock<'a>, R
                 value: block.value.clone(),
             }))
         }
-        other => Err(unexpected(block, other)),
+        other => Err(refuse_tag(block, other)),
     }
 }
 
-fn unexpected(block: &Node<'_>, kind: &str) -> Refusal {
+fn refuse_tag(block: &Node<'_>, kind: &str) -> Refusal {
     block.refuse(format!(
         "Input tag '{kind}' found using 'type' does not match any of the expected tags"
     ))
@@ -175,6 +178,6 @@ fn source(node: &Node<'_>, media_type: &str) -> Result<(String, Source), Refusal
                 url: node.need("url")?.words()?.into(),
             },
         )),
-        other => Err(unexpected(node, other)),
+        other => Err(refuse_tag(node, other)),
     }
 }

@@ -247,7 +247,7 @@ impl encode::Encoder for Encoder {
         let mut headers = Vec::new();
         let reset = limits.reset_after.map(|wait| {
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            Utc::of_ms(self.answer.stamp.now_ms.saturating_add(wait_ms)).to_string()
+            Utc::from_ms(self.answer.stamp.now_ms.saturating_add(wait_ms)).to_string()
         });
         if let Some(left) = limits.requests_left {
             headers.push(("anthropic-ratelimit-requests-remaining", left.to_string()));

@@ -168,7 +168,7 @@ fn conversation(
                 ));
             }
             "assistant" => {
-                answered(&mut history, message)?;
+                check_results(&mut history, message)?;
                 may_end = assistant(&mut history, message, &mut ids)?;
             }
             "system" if takes_system => {
@@ -183,7 +183,7 @@ fn conversation(
         }
     }
     if let Some(last) = messages.last() {
-        answered(&mut history, last)?;
+        check_results(&mut history, last)?;
     }
     if !may_end {
         let prefill = "This model does not support assistant message prefill. \
@@ -194,7 +194,7 @@ fn conversation(
 }
 
 /// Checks that every call of the reply before has its result.
-fn answered(history: &mut History, before: &Node<'_>) -> Result<(), Refusal> {
+fn check_results(history: &mut History, before: &Node<'_>) -> Result<(), Refusal> {
     history.close().map_err(|missing| {
         before.refuse(format!(
             "`tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` block must \
@@ -206,7 +206,7 @@ fn answered(history: &mut History, before: &Node<'_>) -> Result<(), Refusal> {
 
 fn user(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
     let mut content = Vec::new();
-    for block in blocks::of_message(message)? {
+    for block in blocks::message_blocks(message)? {
         if block
             .value
             .get("type")
@@ -222,7 +222,7 @@ fn user(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
             content.push(blocks::content(&block)?);
         }
     }
-    answered(history, message)?;
+    check_results(history, message)?;
     if !content.is_empty() {
         history.user(UserMessage::from(content));
     }
@@ -251,8 +251,8 @@ fn assistant<'a>(
 ) -> Result<bool, Refusal> {
     let mut said = Vec::new();
     let mut paused = false;
-    for (at, block) in blocks::of_message(message)?.iter().enumerate() {
-        match blocks::said(block, history.call_id(at))? {
+    for (at, block) in blocks::message_blocks(message)?.iter().enumerate() {
+        match blocks::read_reply_block(block, history.call_id(at))? {
             ReplyBlock::Block(block) => said.push(block),
             ReplyBlock::Call(id, call) => {
                 if ids.contains(&id) {

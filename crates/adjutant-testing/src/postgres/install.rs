@@ -42,7 +42,7 @@ impl Install {
         let missing =
             "neither the path, nor pg_config, nor /usr/lib/postgresql has initdb and postgres";
         let bin = bin().ok_or_else(|| Unavailable::new(missing))?;
-        let user = said(Command::new("id").arg("-u"))
+        let user = read_output(Command::new("id").arg("-u"))
             .ok_or_else(|| Unavailable::new("this user has no number"))?;
         let run_as = if user == "0" { run_as()? } else { Vec::new() };
         let base = env::temp_dir().join(format!("adjutant-postgres-{user}"));
@@ -80,7 +80,7 @@ impl Install {
 
     /// The cluster that the others are copies of; the first process that needs it makes it.
     pub(super) fn template(&self) -> Result<PathBuf, Unavailable> {
-        let version = said(Command::new(self.program("postgres")).arg("--version"));
+        let version = read_output(Command::new(self.program("postgres")).arg("--version"));
         let version =
             version.ok_or_else(|| Unavailable::new("the server does not tell its version"))?;
         let name: String = version
@@ -136,7 +136,7 @@ impl Install {
 fn bin() -> Option<PathBuf> {
     let has_both = |dir: &PathBuf| dir.join("initdb").is_file() && dir.join("postgres").is_file();
     let path = env::var_os("PATH").unwrap_or_default();
-    let told = said(Command::new("pg_config").arg("--bindir")).map(PathBuf::from);
+    let told = read_output(Command::new("pg_config").arg("--bindir")).map(PathBuf::from);
     env::split_paths(&path)
         .chain(told)
         .chain(versions())
@@ -156,7 +156,7 @@ fn versions() -> Vec<PathBuf> {
 
 /// Finds the command with which root runs a program as the user that may run the server.
 fn run_as() -> Result<Vec<&'static str>, Unavailable> {
-    if said(Command::new("id").args(["-u", USER])).is_none() {
+    if read_output(Command::new("id").args(["-u", USER])).is_none() {
         return Err(Unavailable::new(
             "root may not run it, and there is no user called postgres",
         ));
@@ -171,14 +171,14 @@ fn run_as() -> Result<Vec<&'static str>, Unavailable> {
     let runuser = vec!["runuser", "-u", USER, "--"];
     let works = |words: &Vec<&str>| {
         let (program, args) = words.split_first().unwrap_or((&"false", &[]));
-        said(Command::new(program).args(args).arg("id").arg("-u")).is_some()
+        read_output(Command::new(program).args(args).arg("id").arg("-u")).is_some()
     };
     let none = || Unavailable::new("root may not run it, and neither setpriv nor runuser is there");
     [setpriv, runuser].into_iter().find(works).ok_or_else(none)
 }
 
 /// Runs a program, and returns its output if it succeeds.
-fn said(command: &mut Command) -> Option<String> {
+fn read_output(command: &mut Command) -> Option<String> {
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::null())

@@ -49,11 +49,11 @@ impl<'a> Reading<'a> {
         for (at, item) in items.iter().enumerate() {
             self.item(item)?;
             if kind(item)? == "reasoning" {
-                followed(item, items.get(at + 1..).unwrap_or_default())?;
+                check_next_item(item, items.get(at + 1..).unwrap_or_default())?;
             }
         }
         self.finish_reply();
-        self.answered()?;
+        self.check_results()?;
         Ok((self.system, self.history))
     }
 
@@ -68,7 +68,7 @@ impl<'a> Reading<'a> {
                 Err(not_found(id))
             }
             other if other.ends_with("_call") || other == "compaction" => {
-                self.answered_before_reply()?;
+                self.check_before_reply()?;
                 let value = item.value.clone();
                 self.said.push(Block::Opaque {
                     issuer: "openai".into(),
@@ -88,19 +88,19 @@ impl<'a> Reading<'a> {
         match role.text()? {
             "assistant" => {
                 self.id(item, "msg")?;
-                self.answered_before_reply()?;
+                self.check_before_reply()?;
                 let text = texts(&content, &["output_text", "refusal"])?;
                 self.said.push(Block::text(text));
             }
             "user" => {
                 self.finish_reply();
-                self.answered()?;
+                self.check_results()?;
                 self.history.user(UserMessage::from(contents(&content)?));
             }
             "system" | "developer" => {
                 let text = texts(&content, &["input_text"])?;
                 self.finish_reply();
-                self.answered()?;
+                self.check_results()?;
                 if self.history.is_empty() {
                     self.system.push(text);
                 } else {
@@ -124,7 +124,7 @@ impl<'a> Reading<'a> {
 
     fn reasoning(&mut self, item: &Node<'a>) -> Result<(), Refusal> {
         let id = self.id(item, "rs")?.unwrap_or("rs_unknown");
-        self.answered_before_reply()?;
+        self.check_before_reply()?;
         let mut text = Vec::new();
         for part in item.need("summary")?.items()? {
             if part.need("type")?.text()? != "summary_text" {
@@ -159,7 +159,7 @@ impl<'a> Reading<'a> {
 
     fn call(&mut self, item: &Node<'a>) -> Result<(), Refusal> {
         self.id(item, "fc")?;
-        self.answered_before_reply()?;
+        self.check_before_reply()?;
         let call_id = call_id(item)?;
         let name = item.need("name")?.word(MAX_NAME)?;
         let arguments = item.need("arguments")?.text()?;
@@ -238,15 +238,15 @@ impl<'a> Reading<'a> {
     }
 
     /// Results of the reply before must be whole when the next one begins.
-    fn answered_before_reply(&mut self) -> Result<(), Refusal> {
+    fn check_before_reply(&mut self) -> Result<(), Refusal> {
         if self.said.is_empty() {
-            self.answered()
+            self.check_results()
         } else {
             Ok(())
         }
     }
 
-    fn answered(&mut self) -> Result<(), Refusal> {
+    fn check_results(&mut self) -> Result<(), Refusal> {
         self.history.close().map_err(|missing| {
             let first = missing.first().map(String::as_str).unwrap_or_default();
             Refusal::invalid(format!("No tool output found for function call {first}."))
@@ -256,7 +256,7 @@ impl<'a> Reading<'a> {
 }
 
 /// Checks that an item of the model follows its reasoning.
-fn followed(item: &Node<'_>, rest: &[Node<'_>]) -> Result<(), Refusal> {
+fn check_next_item(item: &Node<'_>, rest: &[Node<'_>]) -> Result<(), Refusal> {
     for next in rest {
         match kind(next)? {
             "reasoning" => continue,
@@ -328,7 +328,7 @@ fn texts(content: &Node<'_>, types: &[&str]) -> Result<String, Refusal> {
     for part in content.items()? {
         let kind = part.need("type")?;
         if !types.contains(&kind.text()?) {
-            return Err(unexpected(&kind, types));
+            return Err(refuse_type(&kind, types));
         }
         let field = if kind.text()? == "refusal" {
             "refusal"
@@ -380,7 +380,7 @@ fn part(part: &Node<'_>) -> Result<Content, Refusal> {
                 source,
             }))
         }
-        _ => Err(unexpected(
+        _ => Err(refuse_type(
             &kind,
             &["input_text", "input_image", "input_file"],
         )),
@@ -398,7 +398,7 @@ fn source(url: &Node<'_>, media_type: &str) -> Result<(String, Source), Refusal>
     Ok((media_type.to_owned(), Source::Base64 { data: data.into() }))
 }
 
-fn unexpected(kind: &Node<'_>, types: &[&str]) -> Refusal {
+fn refuse_type(kind: &Node<'_>, types: &[&str]) -> Refusal {
     let supported: Vec<String> = types.iter().map(|it| format!("'{it}'")).collect();
     let value = kind.value.as_str().unwrap_or_default();
     let message = format!(

@@ -4,7 +4,7 @@ use adjutant_llm::{Format, Options, ToolChoice, ToolDecl};
 
 use crate::{
     node::Node,
-    openai::{cache_key, effort_of, flag, named, one_of, schema_format, word_choice},
+    openai::{cache_key, effort_of, flag, one_of, parse_tool_choice, schema_format, word_choice},
     refusal::Refusal,
     strict,
 };
@@ -105,7 +105,7 @@ fn choice(root: &Node<'_>, tools: &[ToolDecl]) -> Result<ToolChoice, Refusal> {
         return word_choice(&choice, root.field("tools").is_some());
     }
     match choice.need("type")?.text()? {
-        "function" => named(&choice.need("name")?, tools),
+        "function" => parse_tool_choice(&choice.need("name")?, tools),
         // The choice of a tool that runs at the vendor.
         _ => Ok(ToolChoice::Required),
     }

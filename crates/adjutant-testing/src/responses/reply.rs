@@ -138,7 +138,7 @@ impl Encoder {
                            "content": []});
         self.add(&item, shown, body);
         let fields = json!({"item_id": item.id, "output_index": item.at, "content_index": 0,
-                            "part": said(part, "")});
+                            "part": message_part(part, "")});
         self.content("response.content_part.added", fields, body);
         item
     }
@@ -222,7 +222,7 @@ impl Encoder {
             with(place.clone(), Value::Object(whole)),
             body,
         );
-        let shown = said(part, &item.text);
+        let shown = message_part(part, &item.text);
         self.content(
             "response.content_part.done",
             with(place, json!({"part": shown})),
@@ -309,7 +309,7 @@ impl Encoder {
             _ => ("completed", None),
         };
         let reason = reason.map(|reason| reply.raw_stop.as_deref().unwrap_or(reason));
-        let mut response = self.finished(status);
+        let mut response = self.final_response(status);
         response["incomplete_details"] =
             reason.map_or(Value::Null, |reason| json!({"reason": reason}));
         let fields = json!({"response": response});
@@ -321,7 +321,7 @@ impl Encoder {
         );
     }
 
-    fn finished(&self, status: &str) -> Value {
+    fn final_response(&self, status: &str) -> Value {
         let mut response = snapshot::response(&self.answer.asked, &self.answer.stamp);
         response["status"] = status.into();
         response["output"] = self.output.values().cloned().collect();
@@ -346,7 +346,7 @@ impl encode::Encoder for Encoder {
 
     /// A model that fails ends in `response.failed`; what fails in between is an `error` event.
     fn error(&self, refusal: &Refusal, at: ErrorAt) -> Vec<u8> {
-        let message = refusal.said(super::OVERFLOW);
+        let message = refusal.message_or(super::OVERFLOW);
         match at {
             ErrorAt::Frame(frame) => event(
                 "error",
@@ -354,7 +354,7 @@ impl encode::Encoder for Encoder {
                 json!({"code": code(refusal), "message": message, "param": null}),
             ),
             ErrorAt::Here => {
-                let mut response = self.finished("failed");
+                let mut response = self.final_response("failed");
                 response["error"] =
                     json!({"code": code(refusal).unwrap_or("server_error"), "message": message});
                 event(
@@ -389,7 +389,7 @@ fn with(mut first: Value, second: Value) -> Value {
 }
 
 /// A part of a message.
-fn said(part: &str, text: &str) -> Value {
+fn message_part(part: &str, text: &str) -> Value {
     match part {
         "refusal" => json!({"type": "refusal", "refusal": text}),
         _ => json!({"type": "output_text", "annotations": [], "logprobs": [], "text": text}),

@@ -175,7 +175,7 @@ fn status_answers_with_the_vendors_error() {
                 "requests",
             ),
             (
-                Fault::unauthorized(),
+                Fault::auth_error(),
                 401,
                 401,
                 "authentication_error",
@@ -190,7 +190,7 @@ fn status_answers_with_the_vendors_error() {
             ),
             (Fault::server_error(), 500, 500, "api_error", "server_error"),
             (
-                Fault::overloaded(),
+                Fault::overload_error(),
                 529,
                 503,
                 "overloaded_error",
@@ -226,13 +226,13 @@ fn status_answers_with_the_newer_wires_errors() {
                 "RESOURCE_EXHAUSTED",
             ),
             (
-                Fault::unauthorized(),
+                Fault::auth_error(),
                 401,
                 "invalid_api_key",
                 "UNAUTHENTICATED",
             ),
             (Fault::server_error(), 500, "server_error", "INTERNAL"),
-            (Fault::overloaded(), 503, "server_error", "UNAVAILABLE"),
+            (Fault::overload_error(), 503, "server_error", "UNAVAILABLE"),
         ];
         for (fault, status, code, word) in cases {
             let server = Loopback::setup(model(2))

@@ -151,7 +151,7 @@ fn model_is_dropped_when_the_client_goes_away() {
 #[test]
 fn canned_bodies_go_round_by_request() {
     run(async {
-        let server = Loopback::canned(bodies())
+        let server = Loopback::from_bodies(bodies())
             .forget_requests()
             .start()
             .await
@@ -175,7 +175,7 @@ fn canned_bodies_go_round_by_request() {
 #[test]
 fn canned_bodies_go_round_by_connection() {
     run(async {
-        let server = Loopback::canned(bodies())
+        let server = Loopback::from_bodies(bodies())
             .order(Order::ByConnection)
             .start()
             .await
@@ -192,7 +192,7 @@ fn canned_bodies_go_round_by_connection() {
 #[test]
 fn canned_bodies_break_when_a_fault_says_so() {
     run(async {
-        let server = Loopback::canned(bodies())
+        let server = Loopback::from_bodies(bodies())
             .fault_all(Fault::CutAt(10))
             .start()
             .await
@@ -209,7 +209,7 @@ fn canned_bodies_break_when_a_fault_says_so() {
 fn latch_holds_answers_until_it_is_opened() {
     run(async {
         let latch = Latch::new();
-        let server = Loopback::canned(bodies())
+        let server = Loopback::from_bodies(bodies())
             .latch(&latch)
             .start()
             .await
@@ -218,7 +218,7 @@ fn latch_holds_answers_until_it_is_opened() {
         for client in &mut clients {
             client.send(&request(Vendor::OpenAi, &json!({}))).await;
         }
-        latch.reached(2).await;
+        latch.wait_for(2).await;
         for client in &mut clients {
             assert!(client.is_silent().await);
         }

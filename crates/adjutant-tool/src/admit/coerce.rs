@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
             let only = types(schema).count() == 1;
             types(schema)
                 .filter(|name| only || *name != "null")
-                .find_map(|name| self.converted(value, name))
+                .find_map(|name| self.convert_value(value, name))
         };
         if let Some(other) = other {
             *value = other;
@@ -174,7 +174,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The value as another type: by the table, or read from text if it is a whole array or object.
-    fn converted(&self, value: &Value, name: &str) -> Option<Value> {
+    fn convert_value(&self, value: &Value, name: &str) -> Option<Value> {
         match (name, value) {
             ("array" | "object", Value::String(text)) => {
                 let read = json::from_str(text).ok()?;

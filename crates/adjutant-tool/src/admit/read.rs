@@ -89,7 +89,7 @@ fn json(text: &str) -> Result<Read, Unread> {
         Err(Misread::Twice { path }) => return Err(Unread::Twice(path)),
         Err(other) => return Err(Unread::Not(other.to_string())),
     };
-    match json::from_str(&repaired(without_fence(text))) {
+    match json::from_str(&repair_json(without_fence(text))) {
         Ok(value) => Ok(Read::other(value)),
         Err(Misread::Twice { path }) => Err(Unread::Twice(path)),
         Err(Misread::NotJson(error)) if error.is_eof() => Err(Unread::Not(problem(&error))),
@@ -119,7 +119,7 @@ fn without_fence(text: &str) -> &str {
     body.strip_suffix("```").unwrap_or(body).trim()
 }
 
-fn repaired(text: &str) -> String {
+fn repair_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut in_string = false;
     let mut rest = text.chars();

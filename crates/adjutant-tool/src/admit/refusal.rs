@@ -11,7 +11,7 @@ const MAX_RECEIVED: usize = 2_000;
 impl Refusal {
     /// Arguments that do not fit the schema.
     pub(super) fn new(tool: &ToolName, violations: Vec<Violation>, raw: &str) -> Self {
-        let message = head(tool) + &list(&violations) + &received(raw);
+        let message = head(tool) + &list(&violations) + &format_received(raw);
         Self {
             message,
             violations,
@@ -21,7 +21,7 @@ impl Refusal {
     /// Arguments that are no JSON.
     pub(super) fn unreadable(tool: &ToolName, problem: &str, raw: &str) -> Self {
         Self {
-            message: head(tool) + &line("", problem) + &received(raw),
+            message: head(tool) + &line("", problem) + &format_received(raw),
             violations: Vec::new(),
         }
     }
@@ -43,6 +43,6 @@ fn head(tool: &ToolName) -> String {
     format!("invalid arguments for tool {:?}:\n", tool.as_str())
 }
 
-fn received(raw: &str) -> String {
+fn format_received(raw: &str) -> String {
     format!("received: {}", cut(raw, MAX_RECEIVED))
 }

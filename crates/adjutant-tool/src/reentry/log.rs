@@ -111,10 +111,10 @@ impl Log {
     pub(super) fn answer(&mut self, key: &str, answer: Answer) -> Result<(), ToolError> {
         let step = self.steps.iter_mut().find(|step| *step.key == *key);
         let Some(Step { state, .. }) = step else {
-            return Err(unasked(key));
+            return Err(not_waiting_error(key));
         };
         let State::Asked(ask) = &*state else {
-            return Err(unasked(key));
+            return Err(not_waiting_error(key));
         };
         answer.fits(ask)?;
         *state = State::Answered(ask.clone(), answer);
@@ -133,7 +133,7 @@ impl Log {
             .collect()
     }
 
-    pub(super) fn asked(&self, key: &str) -> usize {
+    pub(super) fn request_count(&self, key: &str) -> usize {
         self.steps
             .iter()
             .find(|step| *step.key == *key)
@@ -217,7 +217,7 @@ impl Step {
     }
 }
 
-fn unasked(key: &str) -> ToolError {
+fn not_waiting_error(key: &str) -> ToolError {
     ToolError::new(
         ToolErrorKind::InvalidArguments,
         format!("nothing waits for an answer to {key:?}"),

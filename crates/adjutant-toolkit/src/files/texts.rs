@@ -35,7 +35,7 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    pub(super) fn of(lent: Arc<dyn TextFiles>) -> Self {
+    pub(super) fn new(lent: Arc<dyn TextFiles>) -> Self {
         Self {
             lent: Some(lent),
             stop: Cancel::new(),

@@ -153,7 +153,7 @@ impl<'a> About<'a> {
         let argv = self.args["argv"].as_array();
         let line = match (self.args["command"].as_str(), argv) {
             (Some(text), None) => Line::read(text),
-            (None, Some(argv)) => Line::of(
+            (None, Some(argv)) => Line::from_argv(
                 argv.iter()
                     .map(|it| it.as_str().unwrap_or_default().to_owned())
                     .collect(),
@@ -317,7 +317,7 @@ impl<'a> About<'a> {
             let writes = self.args["writes"].as_array();
             let is_once = is_patch || writes.is_some_and(|writes| !writes.is_empty());
             return (!is_once)
-                .then(|| Rule::of_call(self.tool, &self.canonical()))?
+                .then(|| Rule::for_call(self.tool, &self.canonical()))?
                 .map(|rule| vec![rule]);
         }
         let rule = |edit: &Edit| {
@@ -346,7 +346,7 @@ impl<'a> About<'a> {
                     return None;
                 }
                 let fixed = programs::prefix_of(command, self.root)?;
-                Rule::of_prefix(&command.assigns, command.words.get(..fixed)?)
+                Rule::for_prefix(&command.assigns, command.words.get(..fixed)?)
             }
             (Class::Fetches, _) => {
                 let host = self.hosts.first()?.as_ref()?;

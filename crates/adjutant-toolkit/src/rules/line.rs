@@ -85,7 +85,7 @@ impl Line {
     }
 
     /// A command that is started without a shell.
-    pub(super) fn of(argv: Vec<String>) -> Self {
+    pub(super) fn from_argv(argv: Vec<String>) -> Self {
         if argv.iter().map(|word| word.len() + 1).sum::<usize>() > MAX_LINE {
             return Self {
                 commands: Vec::new(),

@@ -94,7 +94,7 @@ pub(super) enum Paths {
 
 impl Rule {
     /// Returns the rule that allows just this call with its canonical arguments; `None` if no rule can describe it.
-    pub(super) fn of_call(tool: &str, args: &Value) -> Option<Self> {
+    pub(super) fn for_call(tool: &str, args: &Value) -> Option<Self> {
         // Hidden characters are escaped, because the user reads the rule before approving it.
         let mut shown = String::new();
         for c in args.to_string().chars() {
@@ -119,7 +119,7 @@ impl Rule {
 
     /// Returns the rule that allows a command that begins with these variables and words; `None` if no rule can
     /// describe it.
-    pub(super) fn of_prefix(variables: &[String], words: &[String]) -> Option<Self> {
+    pub(super) fn for_prefix(variables: &[String], words: &[String]) -> Option<Self> {
         let all = variables.iter().chain(words);
         let quoted: Option<Vec<String>> = all.map(|word| quote(word)).collect();
         // Parsed from the displayed and stored text, so that both have the same meaning.

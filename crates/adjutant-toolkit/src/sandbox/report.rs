@@ -23,7 +23,7 @@ const DEVICES: u8 = 5;
 const SIGNALS: u8 = 6;
 
 impl Report {
-    pub(super) fn of(sandbox: &Sandbox) -> Self {
+    pub(super) fn from_sandbox(sandbox: &Sandbox) -> Self {
         let mut missing = Vec::new();
         let network = match &sandbox.network {
             Network::None if matches!(sandbox.by, By::Bwrap { .. }) => {

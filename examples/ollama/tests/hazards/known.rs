@@ -14,7 +14,7 @@ use super::server::OllamaServer;
 
 /// One process registers once, whichever test is first.
 fn register() {
-    let known = || Provider::known().any(|it| it.name == "ollama-native");
+    let known = || Provider::all().any(|it| it.name == "ollama-native");
     if let Err(error) = adjutant_example_ollama::register() {
         assert!(known(), "{error}");
         assert_eq!(

@@ -50,7 +50,7 @@ impl Oracle for OllamaServer {
     }
 
     fn error(&self, refusal: &Refusal) -> Value {
-        json!({"error": refusal.said(OVERFLOW)})
+        json!({"error": refusal.message_or(OVERFLOW)})
     }
 }
 

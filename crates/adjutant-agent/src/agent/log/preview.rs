@@ -33,7 +33,7 @@ impl AgentLog<'_> {
     /// `Prompt` if the prompt is empty, `Journal` if the log cannot be read, `Failed` if a toolbox cannot be opened, the
     /// instructions cannot be made or an effect fails.
     pub async fn preview(self, prompt: impl Into<Prompt>) -> Result<Request, Error> {
-        let prompts = prompt.into().checked()?;
+        let prompts = prompt.into().into_entries()?;
         let (setup, sight, model, mut request) = self.upcoming(prompts, true).await?;
         if let Some(goal) = &setup.goal {
             request = goal.dress(request, &*model).map_err(Error::Output)?;
@@ -65,7 +65,7 @@ impl AgentLog<'_> {
         let instructed = self
             .agent
             .setup
-            .instructed(RunNo(run.run().0 + 1))
+            .with_system_prompt(RunNo(run.run().0 + 1))
             .await
             .map_err(|failure| self.never(failure))?;
         let kept = instructed.keeping(&run).filter(|_| is_sent);
@@ -80,7 +80,7 @@ impl AgentLog<'_> {
         };
         (sight.overflow, sight.last, sight.only) = (None, false, None);
         let model = Arc::clone(&setup.model);
-        let failed = |message| self.failed(message);
+        let failed = |message| self.preview_error(message);
         let (_, tools) = prepare::resolve(setup, KnownTools::default())
             .await
             .map_err(failed)?;
@@ -102,13 +102,13 @@ impl AgentLog<'_> {
         let (entries, options) = (plan.view.items().fork(), Arc::clone(&setup.options));
         let mut request = prepare::compose(setup, decls, entries, options, (sight.turn, 0));
         if is_sent {
-            let prefix = run.prefix().map(|prefix| (prefix, run.added_tools()));
+            let prefix = run.prefix().map(|prefix| (prefix, run.extra_tools()));
             prepare::keep_prefix(&mut request, model.info(), prefix);
         }
         Ok((instructed, sight, model, request))
     }
 
-    fn failed(self, message: String) -> Error {
+    fn preview_error(self, message: String) -> Error {
         self.never(Failure::Activity {
             act: ActivityId::Prepare(TurnNo(0)),
             message: message.into(),
@@ -116,7 +116,7 @@ impl AgentLog<'_> {
     }
 
     fn never(self, failure: Failure) -> Error {
-        Error::failed(
+        Error::from_failure(
             RunResult::never(
                 &self.agent.setup.who,
                 Outcome::Failed {

@@ -37,7 +37,7 @@ impl AgentLog<'_> {
     pub async fn acknowledge(self) -> Result<(), Error> {
         match self.agent.session.live() {
             Some(live) => self.agent.session.acknowledge(&live.inbox).await,
-            None => self.agent.session.lost().map_or(Ok(()), Err),
+            None => self.agent.session.save_error().map_or(Ok(()), Err),
         }
     }
 
@@ -59,7 +59,7 @@ impl AgentLog<'_> {
             Arc::clone(session.listeners()),
             Arc::clone(session.journal()),
         );
-        Attached::joined(past, &live, listeners, journal)
+        Attached::attach(past, &live, listeners, journal)
     }
 
     /// Calls a function with everything that happens in the session, on a task of the current tokio runtime.

@@ -55,7 +55,11 @@ fn sizes(entry: &Entry) -> Vec<u64> {
         Entry::User(message) => message.content.iter().map(Estimate::content).collect(),
         Entry::Summary(summary) => vec![Estimate.count(&summary.text)],
         Entry::Turn(turn) => {
-            let said = turn.reply().blocks.iter().map(|block| said(block));
+            let said = turn
+                .reply()
+                .blocks
+                .iter()
+                .map(|block| estimate_block(block));
             let results = turn.results().iter().flat_map(|result| &result.content);
             said.chain(results.map(Estimate::content)).collect()
         }
@@ -64,7 +68,7 @@ fn sizes(entry: &Entry) -> Vec<u64> {
     }
 }
 
-fn said(block: &Block) -> u64 {
+fn estimate_block(block: &Block) -> u64 {
     match block {
         Block::Text(said) => Estimate.count(&said.text),
         Block::Thinking(thinking) => Estimate.count(&thinking.text),
@@ -101,7 +105,7 @@ fn turn_of(turn: &Turn, cap: u64) -> Option<Turn> {
         .blocks
         .iter()
         .filter_map(|block| match &**block {
-            whole if said(whole) <= cap => Some(Arc::clone(block)),
+            whole if estimate_block(whole) <= cap => Some(Arc::clone(block)),
             Block::Text(said) => Some(Arc::new(Block::text(text(&said.text, cap)))),
             Block::Call(call) => Some(Arc::new(Block::Call(Call {
                 args: args(&call.args, cap),

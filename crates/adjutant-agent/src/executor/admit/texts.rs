@@ -9,7 +9,7 @@ use crate::effects::FIND_TOOLS;
 const MAX_NAMES: usize = 50;
 
 /// A hook denied the call.
-pub(super) fn denied(reason: &str) -> CallResult {
+pub(super) fn denial_result(reason: &str) -> CallResult {
     CallResult::new(Status::Denied, format!("not executed: {reason}"))
 }
 
@@ -25,7 +25,7 @@ pub(super) fn hidden(name: &ToolName) -> CallResult {
 }
 
 /// A call that was cancelled before it started.
-pub(super) fn stopped() -> CallResult {
+pub(super) fn cancellation_result() -> CallResult {
     CallResult::new(
         Status::Cancelled,
         "cancelled: the call was stopped before it began",
@@ -33,7 +33,7 @@ pub(super) fn stopped() -> CallResult {
 }
 
 /// The call that is the wanted answer.
-pub(super) fn received() -> CallResult {
+pub(super) fn receipt_result() -> CallResult {
     CallResult::ok("received")
 }
 
@@ -63,7 +63,7 @@ pub(super) fn no_executor(tool: &Bound) -> CallResult {
 }
 
 /// The rule that decides about an approval has failed.
-pub(super) fn panicked_rule(panic: &str) -> CallResult {
+pub(super) fn rule_panic_result(panic: &str) -> CallResult {
     let message = format!(
         "not executed: the rule that says whether the call needs someone's word panicked: {panic}"
     );
@@ -92,7 +92,7 @@ pub(super) fn unreadable(error: &Misread) -> CallResult {
 }
 
 /// The call did not get the answer that it needs.
-pub(super) fn refused(kind: AskKind, answer: &Answer) -> CallResult {
+pub(super) fn refusal_result(kind: AskKind, answer: &Answer) -> CallResult {
     let words = |said: &str, words: &str| match words.trim() {
         "" => format!("not executed: {said}"),
         words => format!("not executed: {said}: {words}"),
@@ -121,7 +121,7 @@ pub(super) fn refused(kind: AskKind, answer: &Answer) -> CallResult {
 }
 
 /// A tool that is there and was not loaded.
-pub(super) fn unlisted(name: &ToolName) -> CallResult {
+pub(super) fn not_loaded_result(name: &ToolName) -> CallResult {
     let name = name.as_str();
     let message = format!(
         "not executed: tool {name:?} is not loaded. Load it first: call {FIND_TOOLS:?} with {{\"names\": [{name:?}]}}, and \

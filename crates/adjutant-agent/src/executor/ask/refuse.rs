@@ -38,7 +38,7 @@ impl Asking {
     }
 
     /// The turn is prepared again, without the refused media.
-    pub(super) fn refused(mut self, error: &Error, edits: Vec<Edit>) -> Performed {
+    pub(super) fn handle_refusal(mut self, error: &Error, edits: Vec<Edit>) -> Performed {
         self.retract(error);
         self.records.push(Record::Refused {
             turn: self.turn,

@@ -22,7 +22,7 @@ impl Asking {
     }
 
     /// The turn is prepared again.
-    pub(super) fn overflowed(mut self, error: &Error) -> Performed {
+    pub(super) fn handle_overflow(mut self, error: &Error) -> Performed {
         self.retract(error);
         let overflow = error.details().overflow.unwrap_or_default();
         self.records.push(Record::Overflowed {
@@ -46,7 +46,7 @@ impl Asking {
             return;
         }
         let (turn, attempt, usage) = (self.turn, self.attempt, said.usage);
-        let cost = self.known_cost(&usage);
+        let cost = self.cost_if_reported(&usage);
         self.records.push(Record::Retracted {
             turn,
             attempt,
@@ -64,7 +64,7 @@ impl Asking {
     }
 
     /// Returns the reply after its hooks; unchanged after a cancellation.
-    pub(super) async fn revised(
+    pub(super) async fn run_reply_hooks(
         mut self,
         reply: Arc<Reply>,
         began_ms: u64,
@@ -77,7 +77,7 @@ impl Asking {
         let Some(verdict) = self.pass(point, stop).await else {
             return self.end(Some(Ok(reply)));
         };
-        let cost = self.known_cost(&reply.usage);
+        let cost = self.cost_if_reported(&reply.usage);
         match verdict {
             Verdict::Pass(point) if point.reply == reply => return self.end(Some(Ok(reply))),
             Verdict::Pass(point) => match self.misfit(&point.reply, Some(&reply)) {
@@ -93,7 +93,8 @@ impl Asking {
                     });
                 }
                 Some(why) => {
-                    self.records.push(Record::replied(self.turn, reply, cost));
+                    self.records
+                        .push(Record::reply_received(self.turn, reply, cost));
                     let message = format!("a hook of {}: {why}", AfterModel::NAME).into();
                     self.records.push(Record::Broke {
                         act,
@@ -102,9 +103,10 @@ impl Asking {
                 }
             },
             Verdict::Deny(reason) => {
-                self.records.push(Record::replied(self.turn, reply, cost));
                 self.records
-                    .extend(prepare::denied::<AfterModel>(act, reason));
+                    .push(Record::reply_received(self.turn, reply, cost));
+                self.records
+                    .extend(prepare::denial_records::<AfterModel>(act, reason));
             }
         }
         lock(&self.reply).cut();
@@ -117,7 +119,7 @@ impl Asking {
     }
 
     /// The reply of a hook that replaces a failed one; without one, the failure.
-    pub(super) async fn mended(mut self, error: Error, stop: &Cancel) -> Performed {
+    pub(super) async fn run_error_hooks(mut self, error: Error, stop: &Cancel) -> Performed {
         let act = ActivityId::Ask(self.turn);
         let reply = match self.pass(ModelError::new(error.clone(), None), stop).await {
             Some(Verdict::Pass(point)) => point.reply,

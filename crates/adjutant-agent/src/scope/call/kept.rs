@@ -47,7 +47,7 @@ impl RunScopes {
 
     /// True if no child of the run is running.
     pub(crate) fn is_at_rest(&self) -> bool {
-        let scopes = self.state().held();
+        let scopes = self.state().live_scopes();
         scopes.iter().all(|scope| !scope.is_at_work())
     }
 
@@ -61,7 +61,7 @@ impl RunScopes {
         let scopes = {
             let mut state = self.state();
             state.closed = true;
-            state.held()
+            state.live_scopes()
         };
         join_all(scopes.iter().map(|scope| scope.close())).await;
     }
@@ -71,7 +71,7 @@ impl RunScopes {
         let scopes = {
             let mut state = self.state();
             state.closed = true;
-            state.held()
+            state.live_scopes()
         };
         scopes.iter().for_each(|scope| scope.drop_children());
     }
@@ -93,7 +93,7 @@ pub(crate) fn opener<'a>(thread: &'a ThreadId, parent: &ThreadId) -> Option<(Cal
 }
 
 impl State {
-    fn held(&self) -> Vec<Arc<CallScope>> {
+    fn live_scopes(&self) -> Vec<Arc<CallScope>> {
         self.scopes.iter().filter_map(Weak::upgrade).collect()
     }
 }

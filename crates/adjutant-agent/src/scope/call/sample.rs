@@ -60,7 +60,7 @@ impl CallScope {
         need.fixed.requests = 1;
         let (tokens, window) = (need.fixed.tokens, model.info().context_window);
         if window > 0 && tokens > window {
-            return Err(refused(format!(
+            return Err(refusal_error(format!(
                 "about {tokens} tokens do not fit its window of {window}"
             )));
         }
@@ -82,7 +82,7 @@ impl CallScope {
         }
         bill.tally.requests = 1;
         let asked = aside::ask(&*model, request, |usage, cost| bill.add(usage, cost)).await;
-        bill.told(asked.is_ok()).await;
+        bill.record_usage(asked.is_ok()).await;
         asked.map_err(|error| failed(chain(&error)).with_source(error))
     }
 
@@ -92,7 +92,7 @@ impl CallScope {
     /// `InvalidArguments` if it is empty.
     fn bare(&self, request: Request, info: &ModelInfo) -> Result<Request, ToolError> {
         if request.entries.is_empty() {
-            return Err(refused("there is no message for it".to_owned()));
+            return Err(refusal_error("there is no message for it".to_owned()));
         }
         let asked = &request.options;
         let most = if info.max_output_tokens > 0 {
@@ -119,7 +119,7 @@ impl CallScope {
     }
 }
 
-fn refused(why: String) -> ToolError {
+fn refusal_error(why: String) -> ToolError {
     ToolError::new(
         ToolErrorKind::InvalidArguments,
         format!("the model is not asked: {why}"),
@@ -133,7 +133,7 @@ impl Bill<'_> {
     }
 
     /// Records it in the log, and waits until it is there: the held amount is returned when the usage counts.
-    async fn told(mut self, answered: bool) {
+    async fn record_usage(mut self, answered: bool) {
         if answered
             && self.tally.usage.total() == 0
             && let Some((held, fixed)) = self.held.take()

@@ -49,7 +49,7 @@ enum Driven {
 }
 
 impl Driven {
-    fn ended(ended: ChildEnd) -> Self {
+    fn from_end(ended: ChildEnd) -> Self {
         Driven::Ended(Box::new(ended))
     }
 }
@@ -73,13 +73,17 @@ impl ChildTask {
         };
         let known = {
             let mut threads = core.scope().writer.threads();
-            threads.of(core.thread()).results.get(ordinal - 1).cloned()
+            threads
+                .entry(core.thread())
+                .results
+                .get(ordinal - 1)
+                .cloned()
         };
         let driven = match known {
             Some((result, tally)) => {
                 drop(claim);
                 tell_end(&core, ordinal, &result, tally);
-                Driven::ended(of_result(result))
+                Driven::from_end(to_child_end(result))
             }
             None => drive(&core, ordinal, prompts, claim, &mailbox, &inbox).await,
         };
@@ -120,13 +124,13 @@ async fn drive(
     if answers.is_some() && is_given_up(core, ordinal) {
         claim = match give_up(core, claim).await {
             Ok(claim) => claim,
-            Err(error) => return Driven::ended(Err(failed(core, error).await)),
+            Err(error) => return Driven::from_end(Err(fail_child(core, error).await)),
         };
         answers = None;
     }
     let again = answers.is_some();
     if let Err(error) = begin(core, &mut *claim, &prompts, again).await {
-        return Driven::ended(Err(error));
+        return Driven::from_end(Err(error));
     }
     core.within().set_tally(claim.tally());
     let begin = match answers {
@@ -135,10 +139,10 @@ async fn drive(
     };
     let result = match go(core, claim, begin, mailbox, inbox).await {
         Ok(result) => result,
-        Err(error) => return Driven::ended(Err(failed(core, error).await)),
+        Err(error) => return Driven::from_end(Err(fail_child(core, error).await)),
     };
     let Outcome::Paused { pauses } = &result.outcome else {
-        return Driven::ended(finish(core, ordinal, result).await);
+        return Driven::from_end(finish(core, ordinal, result).await);
     };
     if scope.resumable {
         return Driven::Parked(pauses.clone());
@@ -149,7 +153,7 @@ async fn drive(
         asked.join(", ")
     );
     close(core, ordinal, mailbox, inbox).await;
-    Driven::ended(Err(ToolError::new(ToolErrorKind::Unattended, message)))
+    Driven::from_end(Err(ToolError::new(ToolErrorKind::Unattended, message)))
 }
 
 /// True if the prompter knows how the open run ended: the run above was closed, and reported its end.
@@ -157,7 +161,7 @@ fn is_given_up(core: &ChildCore, ordinal: usize) -> bool {
     core.scope()
         .writer
         .threads()
-        .of(core.thread())
+        .entry(core.thread())
         .results
         .len()
         + 1
@@ -179,7 +183,7 @@ async fn give_up(
     core.scope()
         .writer
         .threads()
-        .of(core.thread())
+        .entry(core.thread())
         .results
         .push((result?, tally));
     Arc::clone(core.session()).claim()
@@ -198,12 +202,12 @@ async fn begin(
         tokio::select! {
             biased;
             () = scope.cancel().cancelled() => return Err(cancelled()),
-            started = started(core, prompts) => started?,
+            started = run_start_hook(core, prompts) => started?,
         }
     }
     let fresh = {
         let mut threads = scope.writer.threads();
-        !std::mem::replace(&mut threads.of(core.thread()).opened, true)
+        !std::mem::replace(&mut threads.entry(core.thread()).opened, true)
     };
     if fresh {
         let (call, key, thread) = (scope.call, Arc::clone(core.key()), core.thread().clone());
@@ -220,13 +224,13 @@ async fn begin(
         claim
             .seed(core.setup(), scope.writer.clone(), entries)
             .await
-            .map_err(|error| lost(&error))?;
+            .map_err(|error| child_lost_error(&error))?;
     }
     claim.lend(scope.writer.clone());
     Ok(())
 }
 
-async fn started(core: &Arc<ChildCore>, prompts: &[Entry]) -> Result<(), ToolError> {
+async fn run_start_hook(core: &Arc<ChildCore>, prompts: &[Entry]) -> Result<(), ToolError> {
     let (hooks, cx) = core.scope().hooks();
     if !hooks.hears::<SubagentStarted>() {
         return Ok(());
@@ -292,31 +296,31 @@ async fn close(core: &Arc<ChildCore>, ordinal: usize, mailbox: &Arc<Mailbox>, in
 
 /// Follows the end of a run: calls the hook after it, and writes its record.
 async fn finish(core: &Arc<ChildCore>, ordinal: usize, result: RunResult) -> ChildEnd {
-    stopped(core.scope(), core, Ok(&result)).await;
+    notify_stopped(core.scope(), core, Ok(&result)).await;
     let tally = core.within().tally();
     core.scope()
         .writer
         .threads()
-        .of(core.thread())
+        .entry(core.thread())
         .results
         .push((result.clone(), tally));
     tell_end(core, ordinal, &result, tally);
-    of_result(result)
+    to_child_end(result)
 }
 
 /// The log failed during a run.
-async fn failed(core: &Arc<ChildCore>, error: Error) -> ToolError {
+async fn fail_child(core: &Arc<ChildCore>, error: Error) -> ToolError {
     let outcome = Outcome::Failed {
         failure: Failure::Log {
             message: error.to_string().into(),
         },
     };
-    stopped(core.scope(), core, Err(outcome)).await;
-    lost(&error)
+    notify_stopped(core.scope(), core, Err(outcome)).await;
+    child_lost_error(&error)
 }
 
 /// Notifies observers that a child has stopped.
-pub(in crate::scope) async fn stopped(
+pub(in crate::scope) async fn notify_stopped(
     scope: &CallScope,
     core: &Arc<ChildCore>,
     result: Result<&RunResult, Outcome>,
@@ -344,7 +348,7 @@ fn tell_end(core: &ChildCore, ordinal: usize, result: &RunResult, tally: Tally) 
     let scope = core.scope();
     {
         let mut threads = scope.writer.threads();
-        let told = &mut threads.of(core.thread()).told;
+        let told = &mut threads.entry(core.thread()).told;
         if *told >= ordinal {
             return;
         }
@@ -361,11 +365,11 @@ fn tell_end(core: &ChildCore, ordinal: usize, result: &RunResult, tally: Tally) 
     });
 }
 
-fn of_result(result: RunResult) -> ChildEnd {
-    Error::of_result(result).map_err(|error| child_failed("the agent failed", error))
+fn to_child_end(result: RunResult) -> ChildEnd {
+    Error::check_result(result).map_err(|error| child_failed("the agent failed", error))
 }
 
-fn lost(error: &Error) -> ToolError {
+fn child_lost_error(error: &Error) -> ToolError {
     child_failed("the agent could not continue", error.clone())
 }
 

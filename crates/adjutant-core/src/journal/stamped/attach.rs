@@ -31,7 +31,7 @@ pub(super) fn detach(
     let mut value = serde_json::to_value(record)?;
     let (mut attached, mut attachments) = (Vec::new(), Vec::<Attachment>::new());
     take(&mut value, &mut String::new(), &mut |at, text| {
-        let digest = Digest::of(text.as_bytes());
+        let digest = Digest::compute(text.as_bytes());
         attached.push(Attached {
             at: at.to_owned(),
             digest,

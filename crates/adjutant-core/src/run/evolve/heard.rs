@@ -6,7 +6,7 @@ use super::{Run, Why};
 use crate::{number::TurnNo, record::AcknowledgedPart};
 
 impl Run {
-    pub(super) fn heard_more(
+    pub(super) fn apply_parts(
         &mut self,
         turn: TurnNo,
         attempt: u32,

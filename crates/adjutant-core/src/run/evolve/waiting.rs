@@ -31,7 +31,7 @@ impl Run {
         Ok(at)
     }
 
-    pub(super) fn paused(&mut self, pause: &Arc<Pause>) -> Result<(), Why> {
+    pub(super) fn apply_pause(&mut self, pause: &Arc<Pause>) -> Result<(), Why> {
         let at = self.ask(pause, false)?;
         match (pause.call_id(), &pause.key) {
             (Some(call), Some(key)) if self.is_own(pause) => {
@@ -88,19 +88,23 @@ impl Run {
     }
 
     /// The open pause of that name; an answer to another one comes too late and means nothing.
-    fn asked_mut(&mut self, id: &PauseId) -> Result<Option<&mut RunPause>, Why> {
+    fn open_pause_mut(&mut self, id: &PauseId) -> Result<Option<&mut RunPause>, Why> {
         let mut pauses = self.current_mut()?.pauses.iter_mut().rev();
         Ok(pauses.find(|asked| asked.pause.id == *id && asked.answer.is_none()))
     }
 
-    pub(super) fn unanswered(&mut self, id: &PauseId) -> Result<(), Why> {
-        if let Some(asked) = self.asked_mut(id)? {
+    pub(super) fn apply_unanswered(&mut self, id: &PauseId) -> Result<(), Why> {
+        if let Some(asked) = self.open_pause_mut(id)? {
             asked.waiting = true;
         }
         Ok(())
     }
 
-    pub(super) fn suspended(&mut self, call: CallId, pauses: &[Arc<Pause>]) -> Result<(), Why> {
+    pub(super) fn apply_suspension(
+        &mut self,
+        call: CallId,
+        pauses: &[Arc<Pause>],
+    ) -> Result<(), Why> {
         let mut waits = Vec::with_capacity(pauses.len());
         for pause in pauses {
             let known = self
@@ -110,14 +114,14 @@ impl Run {
                 .rposition(|it| it.pause.id == pause.id && it.answer.is_none());
             waits.push(match known.and_then(|at| u32::try_from(at).ok()) {
                 Some(at) => at,
-                None => self.asked_late(call, pause)?,
+                None => self.ask_late(call, pause)?,
             });
         }
         self.slot_mut(call, |slot| slot.waits = waits)
     }
 
     /// A pause that its body requested at the moment of its suspension.
-    fn asked_late(&mut self, call: CallId, pause: &Arc<Pause>) -> Result<u32, Why> {
+    fn ask_late(&mut self, call: CallId, pause: &Arc<Pause>) -> Result<u32, Why> {
         let at = self.ask(pause, true)?;
         match &pause.key {
             Some(key) if self.is_own(pause) => {
@@ -127,8 +131,8 @@ impl Run {
         }
     }
 
-    pub(super) fn answered(&mut self, id: &PauseId, answer: &Answer) -> Result<(), Why> {
-        let Some(asked) = self.asked_mut(id)? else {
+    pub(super) fn apply_answer(&mut self, id: &PauseId, answer: &Answer) -> Result<(), Why> {
+        let Some(asked) = self.open_pause_mut(id)? else {
             return Ok(());
         };
         asked.answer = Some(answer.clone());
@@ -171,7 +175,7 @@ impl Run {
         Ok(())
     }
 
-    pub(super) fn resumed(
+    pub(super) fn apply_resume(
         &mut self,
         answers: &[Answered],
         limits: Option<&Limits>,
@@ -186,7 +190,7 @@ impl Run {
             current.limits.deadline_ms = deadline_ms.map(|at| at.saturating_add(free_ms));
         }
         for Answered { pause, answer, .. } in answers {
-            self.answered(pause, answer)?;
+            self.apply_answer(pause, answer)?;
         }
         self.current_mut()?
             .pauses

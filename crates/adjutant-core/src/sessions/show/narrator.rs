@@ -79,7 +79,7 @@ impl Narrator {
     /// Returns the remaining items at the end of the log.
     pub(super) fn rest(&mut self) -> Vec<TimelineItem> {
         for voice in std::mem::take(&mut self.voices).values_mut() {
-            self.heard(voice, ShownKind::Heard);
+            self.narrate_partial(voice, ShownKind::Heard);
         }
         std::mem::take(&mut self.out)
     }
@@ -96,7 +96,7 @@ impl Narrator {
             Record::Withdrawn { item } => {
                 voice.queued.remove(item);
             }
-            Record::Placed { items, revised } => self.placed(voice, items, revised),
+            Record::Placed { items, revised } => self.narrate_placement(voice, items, revised),
             Record::ChildOpened { thread, who, .. } => {
                 let task = who
                     .task
@@ -139,7 +139,7 @@ impl Narrator {
             | Record::Retracted { .. }
             | Record::Replied { .. }
             | Record::Settled { .. } => self.turn(voice, record),
-            Record::Admitted { call, admission } => self.admitted(voice, *call, admission),
+            Record::Admitted { call, admission } => self.narrate_admission(voice, *call, admission),
             Record::Returned { call, result, .. } => self.result(voice, *call, result),
             Record::Paused { pause } => self.pause(voice, pause),
             Record::Suspended { pauses, .. } => {
@@ -191,12 +191,12 @@ impl Narrator {
             }
             Record::Heard { attempt, parts, .. } => {
                 if *attempt > voice.attempt {
-                    self.heard(voice, ShownKind::Void);
+                    self.narrate_partial(voice, ShownKind::Void);
                 }
                 voice.attempt = *attempt;
                 AcknowledgedPart::join(&mut voice.heard, parts);
             }
-            Record::Retracted { .. } => self.heard(voice, ShownKind::Void),
+            Record::Retracted { .. } => self.narrate_partial(voice, ShownKind::Void),
             Record::Replied {
                 reply, recovered, ..
             } => {
@@ -282,7 +282,7 @@ impl Narrator {
         }
     }
 
-    fn placed(&mut self, voice: &mut Voice, items: &[u64], revised: &[Revised]) {
+    fn narrate_placement(&mut self, voice: &mut Voice, items: &[u64], revised: &[Revised]) {
         for item in items {
             let queued = voice.queued.remove(item);
             let revised = revised
@@ -336,7 +336,7 @@ impl Narrator {
         }
     }
 
-    fn admitted(&mut self, voice: &mut Voice, call: CallId, admission: &Admission) {
+    fn narrate_admission(&mut self, voice: &mut Voice, call: CallId, admission: &Admission) {
         match admission {
             Admission::Allow {
                 args,
@@ -393,8 +393,8 @@ impl Narrator {
         }
     }
 
-    fn heard(&mut self, voice: &mut Voice, kind: ShownKind) {
-        let heard = words::heard(&std::mem::take(&mut voice.heard));
+    fn narrate_partial(&mut self, voice: &mut Voice, kind: ShownKind) {
+        let heard = words::join_parts(&std::mem::take(&mut voice.heard));
         if !heard.is_empty() {
             self.say(voice, kind, short::text(&heard, MAX_TEXT));
         }

@@ -150,7 +150,7 @@ impl Exchange {
     /// A request that was answered like this.
     pub fn new(request: Request, chunks: Vec<Chunk>, ending: Ending) -> Self {
         Self {
-            fingerprint: Fingerprint::of(&request),
+            fingerprint: Fingerprint::from_request(&request),
             request,
             chunks,
             ending,
@@ -181,7 +181,7 @@ fn exchange(number: u64, line: &[u8]) -> Result<Exchange, Error> {
     }
     let mut exchange = serde_json::from_slice::<Exchange>(line)
         .map_err(|error| at(number, &format!("it is not an exchange: {error}")))?;
-    exchange.fingerprint = Fingerprint::of(&exchange.request);
+    exchange.fingerprint = Fingerprint::from_request(&exchange.request);
     Ok(exchange)
 }
 

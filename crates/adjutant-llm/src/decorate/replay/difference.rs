@@ -97,11 +97,14 @@ impl Differences {
 }
 
 fn whole(value: Option<&Value>) -> String {
-    value.map_or_else(|| "nothing".to_owned(), |value| bounded(&value.to_string()))
+    value.map_or_else(
+        || "nothing".to_owned(),
+        |value| truncate_text(&value.to_string()),
+    )
 }
 
 fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    bounded(&names.map(String::as_str).collect::<Vec<_>>().join(", "))
+    truncate_text(&names.map(String::as_str).collect::<Vec<_>>().join(", "))
 }
 
 /// A text around the place where it differs from another.
@@ -111,11 +114,11 @@ fn text(text: &str, common: usize) -> String {
     format!(
         "{}{}",
         if from > 0 { "…" } else { "" },
-        bounded(&format!("{piece:?}"))
+        truncate_text(&format!("{piece:?}"))
     )
 }
 
-fn bounded(text: &str) -> String {
+fn truncate_text(text: &str) -> String {
     let mut piece: String = text.chars().take(MAX_SIDE).collect();
     if piece.len() < text.len() {
         piece.push('…');

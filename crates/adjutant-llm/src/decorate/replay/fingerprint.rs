@@ -36,16 +36,16 @@ struct KeyParts<'a> {
 
 impl Fingerprint {
     /// The fingerprint of a request.
-    pub fn of(request: &Request) -> Self {
+    pub fn from_request(request: &Request) -> Self {
         let mut hash = Fnv(BASIS);
         // Writing JSON into a hash cannot fail: all keys are texts.
-        let _ = serde_json::to_writer(&mut hash, &KeyParts::of(request));
+        let _ = serde_json::to_writer(&mut hash, &KeyParts::from_request(request));
         Self(hash.0)
     }
 }
 
 impl<'a> KeyParts<'a> {
-    fn of(request: &'a Request) -> Self {
+    fn from_request(request: &'a Request) -> Self {
         let entries = request.entries.iter().map(|stored| &stored.entry);
         let options = match &request.options.cache_key {
             Some(_) => Cow::Owned(Options {
@@ -69,7 +69,7 @@ impl<'a> KeyParts<'a> {
 
 /// The parts of a request that can change the answer, as JSON.
 pub(super) fn value(request: &Request) -> Value {
-    serde_json::to_value(KeyParts::of(request)).unwrap_or_default()
+    serde_json::to_value(KeyParts::from_request(request)).unwrap_or_default()
 }
 
 struct Fnv(u128);

@@ -100,7 +100,7 @@ impl Model for Recorder {
     fn stream(&self, request: Request) -> ChunkStream {
         let mut line = format!(
             "{{\"fingerprint\":\"{}\",\"request\":",
-            Fingerprint::of(&request)
+            Fingerprint::from_request(&request)
         )
         .into_bytes();
         let failed = put(&mut line, &request)
@@ -239,7 +239,7 @@ impl Recording {
         self.tape.write(&self.others, &line)
     }
 
-    fn ended(&mut self, item: Option<Error>) -> Option<Result<Chunk, Error>> {
+    fn handle_end(&mut self, item: Option<Error>) -> Option<Result<Chunk, Error>> {
         match item {
             Some(error) => {
                 // The failure of the stream matters more than that it was not written; the tape keeps the latter.
@@ -263,8 +263,8 @@ impl Stream for Recording {
         };
         let chunk = match ready!(stream.as_mut().poll_next(cx)) {
             Some(Ok(chunk)) => chunk,
-            Some(Err(error)) => return Poll::Ready(this.ended(Some(error))),
-            None => return Poll::Ready(this.ended(None)),
+            Some(Err(error)) => return Poll::Ready(this.handle_end(Some(error))),
+            None => return Poll::Ready(this.handle_end(None)),
         };
         match this.take(&chunk) {
             Ok(()) => Poll::Ready(Some(Ok(chunk))),

@@ -386,7 +386,10 @@ fn blank_text_is_returned_when_it_separates_signed_blocks() {
     let model = Anthropic::new(info(ID), "k");
     let sent = |blocks: Vec<Block>| {
         let entries = [turn(ID, FinishReason::Length, blocks, vec![])];
-        let (text, _) = body(&model, &Request::of(Transcript::from_iter(entries)));
+        let (text, _) = body(
+            &model,
+            &Request::from_entries(Transcript::from_iter(entries)),
+        );
         let value: Value = serde_json::from_str(&text).expect("JSON");
         value["messages"].clone()
     };

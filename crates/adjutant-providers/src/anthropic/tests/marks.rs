@@ -16,7 +16,7 @@ fn marks_are_set_when_they_are_asked_for() {
             turn(ID, FinishReason::End, vec![Block::text("b")], vec![]),
             Entry::User(UserMessage::text("c")),
         ];
-        let request = Request::of(Transcript::from_iter(entries))
+        let request = Request::from_entries(Transcript::from_iter(entries))
             .system("s")
             .tools([tool("read")])
             .options(options);
@@ -80,7 +80,10 @@ fn marks_stand_before_blocks_that_take_none_when_those_are_last() {
                 vec![],
             ),
         ];
-        let text = marked(&model(), &Request::of(Transcript::from_iter(entries)));
+        let text = marked(
+            &model(),
+            &Request::from_entries(Transcript::from_iter(entries)),
+        );
         let at = text.find(r#""assistant""#).expect("the reply is shown");
         assert_eq!(text[at..].contains(MARK), is_marked, "{text}");
         assert!(text[..at].contains(MARK), "{text}");

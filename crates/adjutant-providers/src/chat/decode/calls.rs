@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, Extra, ToolName};
 use serde_json::{Map, Value};
 
-use super::{Decoder, kept, protocol};
+use super::{Decoder, members_to_extra, protocol};
 use crate::{
     args::{PartialArgs, is_object},
     chat::wire::CallDelta,
@@ -194,7 +194,7 @@ impl Decoder {
             extra.insert("extra_content".to_owned(), content);
         }
         self.take_details(&mut extra);
-        kept(extra)
+        members_to_extra(extra)
     }
 }
 

@@ -87,7 +87,7 @@ mod tests {
         let new = || {
             Decoder::new(
                 Arc::new(ModelInfo::new("test/model")),
-                Dialect::of("openai"),
+                Dialect::for_provider("openai"),
                 CallIdSeed {
                     turn: 1,
                     attempt: 0,

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     dialect::{CallIds, RoleOrder, ThinkingReplay},
-    pieces::{Args, Piece, changed, media_type},
+    pieces::{Args, Piece, media_type, warn_changed},
     projection::{self, ProjectedReply, ProjectedResult},
     segments::{Role, Tail, write},
     text::Few,
@@ -63,7 +63,7 @@ impl Encoder {
         warnings: &mut Vec<Warning>,
     ) {
         if self.dialect.order == RoleOrder::Alternate && tail.last.is_none() {
-            changed(warnings, NO_BEGINNING);
+            warn_changed(warnings, NO_BEGINNING);
             return;
         }
         if !self.dialect.tools {
@@ -412,7 +412,7 @@ fn format(media_type: &str) -> Option<&'static str> {
 
 fn part<'a>(piece: &Piece<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
     let mut omitted = |text: &'static str| {
-        changed(warnings, text);
+        warn_changed(warnings, text);
         words(text)
     };
     match *piece {

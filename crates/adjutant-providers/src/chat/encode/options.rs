@@ -86,7 +86,7 @@ impl<'a> BodyFields<'a> {
         }
     }
 
-    pub(super) fn dropped(&mut self, what: &str, why: &str) {
+    pub(super) fn warn_dropped(&mut self, what: &str, why: &str) {
         let text = format!("{what} was dropped: {} {why}", self.info.id);
         self.warnings.push(Warning {
             kind: WarningKind::OptionDropped,
@@ -111,11 +111,11 @@ impl<'a> BodyFields<'a> {
             return;
         }
         if !self.dialect.stop {
-            return self.dropped("stop", "has no word for it");
+            return self.warn_dropped("stop", "has no word for it");
         }
         let mut stop: Vec<_> = asked.iter().filter(|text| !text.is_empty()).collect();
         if stop.len() < asked.len() {
-            self.dropped("an empty stop", "takes none");
+            self.warn_dropped("an empty stop", "takes none");
         }
         if stop.len() > MAX_STOPS {
             let text = format!(
@@ -141,7 +141,7 @@ impl<'a> BodyFields<'a> {
             return asked;
         }
         if asked.is_some_and(|asked| asked != Effort::Off) {
-            self.dropped("thinking", "does not think beside tools on this wire");
+            self.warn_dropped("thinking", "does not think beside tools on this wire");
         }
         Some(Effort::Off)
     }
@@ -160,7 +160,7 @@ impl<'a> BodyFields<'a> {
         match cache_control(control, &request.options, None) {
             Some((name, value)) => self.add(name, &value),
             None if request.options.cache == Cache::Long && !self.is_marked => {
-                self.dropped("cache", "has no parameter for a long one");
+                self.warn_dropped("cache", "has no parameter for a long one");
             }
             None => {}
         }
@@ -212,7 +212,7 @@ impl<'a> BodyFields<'a> {
         let (ours, servers) = (request.tools.iter(), request.options.server_tools.iter());
         if !self.dialect.tools {
             if ours.len() + servers.len() > 0 {
-                self.dropped("tools", "takes none");
+                self.warn_dropped("tools", "takes none");
             }
             return Vec::new();
         }
@@ -242,7 +242,7 @@ impl<'a> BodyFields<'a> {
             (ToolChoice::Named(_) | ToolChoice::Required, _)
                 if thinks && !self.dialect.forced_thinking =>
             {
-                self.dropped("tool_choice", "cannot be made to call while it thinks");
+                self.warn_dropped("tool_choice", "cannot be made to call while it thinks");
             }
             (ToolChoice::None, _) => self.add("tool_choice", "none"),
             (ToolChoice::Named(name), _) if self.dialect.choice_named => {
@@ -264,13 +264,13 @@ impl<'a> BodyFields<'a> {
                 });
             }
             (ToolChoice::Named(_) | ToolChoice::Required, None) => {
-                self.dropped("tool_choice", "cannot be made to call")
+                self.warn_dropped("tool_choice", "cannot be made to call")
             }
             _ => {}
         }
         match (options.sequential_calls, self.dialect.parallel_calls) {
             (true, true) => self.add("parallel_tool_calls", &false),
-            (true, false) => self.dropped("sequential_calls", "has no word for it"),
+            (true, false) => self.warn_dropped("sequential_calls", "has no word for it"),
             (false, _) => {}
         }
     }

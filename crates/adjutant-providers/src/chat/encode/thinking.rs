@@ -19,7 +19,7 @@ pub(super) fn write(fields: &mut BodyFields<'_>, effort: Effort, limit: Option<u
         (fields.info.thinking == ThinkingControl::Budget && on).then(|| budget(effort, limit));
     let kind = if on { "enabled" } else { "disabled" };
     match format {
-        ThinkingFormat::None => fields.dropped("thinking", "cannot be told how much to think"),
+        ThinkingFormat::None => fields.warn_dropped("thinking", "cannot be told how much to think"),
         ThinkingFormat::Effort => level(fields, effort),
         ThinkingFormat::Toggle | ThinkingFormat::ToggleKept => {
             let mut thinking = json!({"type": kind});
@@ -62,13 +62,13 @@ pub(super) fn write(fields: &mut BodyFields<'_>, effort: Effort, limit: Option<u
                 level(fields, effort);
             }
         }
-        ThinkingFormat::Reasoning => match (budget, named(fields, effort)) {
+        ThinkingFormat::Reasoning => match (budget, find_effort_name(fields, effort)) {
             (Some(tokens), _) => fields.add("reasoning", &json!({"max_tokens": tokens})),
             (None, Some(name)) => fields.add("reasoning", &json!({"effort": name})),
             (None, None) => {}
         },
         ThinkingFormat::Name => {
-            if let Some(name) = named(fields, effort) {
+            if let Some(name) = find_effort_name(fields, effort) {
                 fields.add("thinking", &name);
             }
         }
@@ -76,16 +76,16 @@ pub(super) fn write(fields: &mut BodyFields<'_>, effort: Effort, limit: Option<u
 }
 
 fn level(fields: &mut BodyFields<'_>, effort: Effort) {
-    if let Some(name) = named(fields, effort) {
+    if let Some(name) = find_effort_name(fields, effort) {
         fields.add("reasoning_effort", &name);
     }
 }
 
 /// Returns the vendor's name of the effort; if it has no name, adds a warning.
-fn named(fields: &mut BodyFields<'_>, effort: Effort) -> Option<String> {
+fn find_effort_name(fields: &mut BodyFields<'_>, effort: Effort) -> Option<String> {
     let name = fields.dialect.efforts.name(effort).map(str::to_owned);
     if name.is_none() {
-        fields.dropped("thinking", &format!("has no word for {effort}"));
+        fields.warn_dropped("thinking", &format!("has no word for {effort}"));
     }
     name
 }

@@ -17,7 +17,7 @@ fn calls(pieces: &[Value]) -> Result<Vec<(String, String, String)>, String> {
     };
     let mut decoder = Decoder::new(
         Arc::new(ModelInfo::new("test/model")),
-        Dialect::of("openai"),
+        Dialect::for_provider("openai"),
         seed,
     );
     let mut out = VecDeque::new();

@@ -124,7 +124,10 @@ fn check(model: &Chat, options: Options, expect: Value, expect_warnings: &[&str]
 /// Checks the messages of a request with these entries.
 #[track_caller]
 fn check_messages(model: &Chat, entries: impl IntoIterator<Item = Entry>, expect: Value) {
-    let (body, _) = value(model, &Request::of(Transcript::from_iter(entries)));
+    let (body, _) = value(
+        model,
+        &Request::from_entries(Transcript::from_iter(entries)),
+    );
     assert_eq!(body["messages"], expect);
 }
 
@@ -132,7 +135,7 @@ fn check_messages(model: &Chat, entries: impl IntoIterator<Item = Entry>, expect
 fn bodies_are_as_recorded_when_everything_is_asked_of_each_dialect() {
     let folder =
         std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/chat-requests");
-    for dialect in crate::Dialect::known() {
+    for dialect in crate::Dialect::all() {
         let id = match &*dialect.name {
             "openrouter" => "openrouter/anthropic/m".to_owned(),
             name => format!("{name}/m"),
@@ -153,7 +156,7 @@ fn bodies_are_as_recorded_when_everything_is_asked_of_each_dialect() {
             thought(&id),
             Entry::User(UserMessage::text("go on")),
         ];
-        let request = Request::of(Transcript::from_iter(entries))
+        let request = Request::from_entries(Transcript::from_iter(entries))
             .system("Be brief.")
             .tools([tool()])
             .options(options);
@@ -304,7 +307,7 @@ fn thinking_is_told_in_the_words_of_the_dialect() {
         json!({"enable_thinking": true, "thinking_budget": 7_168}),
         &[],
     );
-    let mut named = crate::Dialect::of("groq").clone();
+    let mut named = crate::Dialect::for_provider("groq").clone();
     named.thinking = crate::dialect::ThinkingFormat::Name;
     check(
         &hosted("groq/m").dialect(named.clone()),
@@ -544,7 +547,7 @@ fn thinking_comes_back_when_the_model_itself_thought_it() {
     let first = |id: &str| {
         value(
             &hosted(id),
-            &Request::of(Transcript::from_iter([thought(id)])),
+            &Request::from_entries(Transcript::from_iter([thought(id)])),
         )
         .0["messages"][0]
             .clone()
@@ -560,7 +563,7 @@ fn thinking_comes_back_when_the_model_itself_thought_it() {
     assert_eq!(first("deepseek/m"), expect);
     let foreign = value(
         &hosted("deepseek/m"),
-        &Request::of(Transcript::from_iter([thought("x/y")])),
+        &Request::from_entries(Transcript::from_iter([thought("x/y")])),
     )
     .0;
     let bare = json!([{"id": "c3_0_2", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"a\"}"}}]);
@@ -653,11 +656,11 @@ fn roles_take_turns_when_the_dialect_demands_it() {
 
 #[test]
 fn pictures_stand_in_results_when_the_dialect_takes_them_there() {
-    let mut dialect = crate::Dialect::of("openai").clone();
+    let mut dialect = crate::Dialect::for_provider("openai").clone();
     dialect.result_images = true;
     let (body, _) = value(
         &hosted("openai/m").dialect(dialect),
-        &Request::of(Transcript::from_iter([thought("x/y")])),
+        &Request::from_entries(Transcript::from_iter([thought("x/y")])),
     );
     let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
     let expect = json!({"role": "tool", "tool_call_id": "c3_0_2", "content": [picture, {"type": "text", "text": "a"}]});
@@ -683,7 +686,7 @@ fn marks_stand_in_the_last_texts_when_a_model_of_anthropic_is_behind_a_router() 
             cache,
             ..Options::default()
         };
-        Request::of(Transcript::from_iter(entries))
+        Request::from_entries(Transcript::from_iter(entries))
             .system("s")
             .options(options)
     };
@@ -718,7 +721,7 @@ fn requests_go_to_the_vendor_with_its_key_when_nothing_else_is_set() {
         "api.groq.com"
     );
     assert_eq!(Driven::endpoint(&*hosted("nobody/m").inner).host(), "");
-    let mut azure = crate::Dialect::of("azure").clone();
+    let mut azure = crate::Dialect::for_provider("azure").clone();
     azure.path = "/chat/completions?api-version=2024-10-21".into();
     let model = hosted("azure/m")
         .base_url("https://r.openai.azure.com/openai/deployments/m")
@@ -826,7 +829,7 @@ fn ids_of_calls_go_back_to_their_vendor_when_it_takes_them() {
     let ids = |model: &str, turns: &[Entry]| {
         let (body, _) = value(
             &hosted(model),
-            &Request::of(Transcript::from_iter(turns.iter().cloned())),
+            &Request::from_entries(Transcript::from_iter(turns.iter().cloned())),
         );
         let messages = body["messages"].as_array().expect("a list").clone();
         let calls: Vec<Value> = messages

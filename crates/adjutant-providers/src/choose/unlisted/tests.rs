@@ -369,8 +369,8 @@ fn abilities_are_those_of_the_closest_relative_when_they_are_assumed() {
     let catalogue = Catalogue::builtin();
     let of = |name: &str| {
         let (provider, name) = name.split_once('/').expect("a whole name");
-        let provider = Provider::known().find(|it| it.name == provider);
-        assumed(&provider.expect("it is known"), name, &catalogue)
+        let provider = Provider::all().find(|it| it.name == provider);
+        assume_info(&provider.expect("it is known"), name, &catalogue)
     };
     let sonnet = catalogue
         .find("anthropic/claude-sonnet-5")
@@ -410,7 +410,7 @@ async fn report_is_stored_for_a_day_when_the_provider_is_hosted() {
     let directory = tempfile::tempdir().expect("a directory");
     let cache = Some(directory.path().join("models"));
     let place = |provider: &str, url: &str| Place {
-        provider: Provider::known()
+        provider: Provider::all()
             .find(|it| it.name == provider)
             .expect("it is known"),
         key: Key::none(),

@@ -73,7 +73,7 @@ impl Starter for Processes {
         } = launch;
         let logs = self.logs(&workspace);
         let lookup = Arc::clone(&self.options.credentials);
-        let credentials = Credentials::of(&prepared.resolved, |name| lookup(name));
+        let credentials = Credentials::from_lookup(&prepared.resolved, |name| lookup(name));
         let (start, host) = (Uuid::from_u128(self.options.world.id()), self.host.clone());
         let (at, log, launcher) = (workspace.clone(), logs.clone(), self.launcher());
         let runtime = tokio::runtime::Handle::current();
@@ -176,7 +176,7 @@ impl Starter for Processes {
     }
 
     fn logs(&self, workspace: &Workspace) -> Logs {
-        Logs::of(workspace, self.options.logs)
+        Logs::new(workspace, self.options.logs)
     }
 }
 

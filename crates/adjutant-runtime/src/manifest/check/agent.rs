@@ -364,7 +364,7 @@ fn effect(check: &mut Check<'_>, spec: &EffectSpec, at: At<'_>) {
         column,
         message,
         hint,
-    } = model::of_serde(&why, at);
+    } = model::serde_problem(&why, at);
     let message = format!("effect `{}`: {message}", spec.kind);
     check.problems.push(Problem {
         file,

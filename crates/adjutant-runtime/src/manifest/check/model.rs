@@ -23,7 +23,7 @@ const MAX_DAYS: u64 = 366;
 /// Creates a chooser with the providers and models of the manifest, independent of available keys.
 pub(super) fn chooser(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) -> Option<Chooser> {
     let before = check.problems.iter().len();
-    let mut providers: Vec<Provider> = Provider::known().collect();
+    let mut providers: Vec<Provider> = Provider::all().collect();
     let names = |key: &'static str, list: &[Value]| -> Vec<String> {
         list.iter()
             .map(|it| {
@@ -139,11 +139,11 @@ fn place(message: &str, at: At<'_>) -> Problem {
     {
         return Problem::new(at.key(field).mark, *why).hint(hint);
     }
-    of_serde(message.trim_start_matches("no catalogue: "), at).hint(hint)
+    serde_problem(message.trim_start_matches("no catalogue: "), at).hint(hint)
 }
 
 /// Finds the position of a serde error about a mapping with known nodes: the named field.
-pub(super) fn of_serde(message: &str, at: At<'_>) -> Problem {
+pub(super) fn serde_problem(message: &str, at: At<'_>) -> Problem {
     let message = message.split(" at line ").next().unwrap_or(message);
     if let Some((field, known)) = near::unknown_field(message) {
         let hint = near::hint(field, &known);

@@ -127,7 +127,7 @@ fn one_that_can_heal_is_tried_without_end_and_config_never_again() {
     for attempt in 1..200 {
         course.starts();
         course.fail(
-            DownReason::of(Reason::Model),
+            DownReason::from_reason(Reason::Model),
             "no key",
             attempt * 1_000_000,
             0.5,
@@ -139,7 +139,7 @@ fn one_that_can_heal_is_tried_without_end_and_config_never_again() {
     }
     assert_eq!(course.restarts, 198);
     course.fail(
-        DownReason::of(Reason::Config),
+        DownReason::from_reason(Reason::Config),
         "the binary was changed",
         0,
         0.5,
@@ -371,7 +371,7 @@ proptest! {
                 }
                 Event::Fail(reason) => {
                     (status, failed_at) = (failed(reason), Some(now));
-                    course.fail(DownReason::of(reason), "it broke", now, unit);
+                    course.fail(DownReason::from_reason(reason), "it broke", now, unit);
                 }
                 Event::Pass(ms) => now += ms,
             }

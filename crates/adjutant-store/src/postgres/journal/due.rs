@@ -15,7 +15,7 @@ use super::{
 use crate::postgres::{
     database::Values,
     fault::Fault,
-    row::{digest, signed, text, unsigned},
+    row::{digest, read_u64, text, to_i64},
     wake::{self, Waiter},
 };
 
@@ -71,10 +71,10 @@ const BACKLOG: &str = concat!(
 impl PostgresJournal {
     pub(super) async fn claim(&self, owner: &Owner, most: usize) -> Result<Vec<DueLog>, Fault> {
         let (now, lease) = (
-            signed(self.database.world.now_ms()),
+            to_i64(self.database.world.now_ms()),
             self.database.lease.as_secs_f64(),
         );
-        let (most, owner) = (signed(most as u64), owner.id.as_bytes());
+        let (most, owner) = (to_i64(most as u64), owner.id.as_bytes());
         let (suspect, last) = (i32::from(SUSPECT_AFTER), i32::from(MAX_LOST_OWNERS));
         let [rests, bars] = [SUSPECT_RESTS, SUSPECT_BARS]
             .map(|time| i64::try_from(time.as_millis()).unwrap_or(i64::MAX));
@@ -92,11 +92,11 @@ impl PostgresJournal {
         let rows = self.database.rows(CLAIM, &values).await?;
         // A row that cannot be read is free again when its lease ends: nothing renews it.
         let due = |row| {
-            let info = keeping::known(row, &leaving)?;
-            let (id, epoch) = (row.try_get(9)?, Epoch(unsigned(row, 10)?));
+            let info = keeping::read_info(row, &leaving)?;
+            let (id, epoch) = (row.try_get(9)?, Epoch(read_u64(row, 10)?));
             let lease = Lease::new(&self.database, &info.log, id, epoch);
             let (seq, link) = (info.head, digest(row, 11)?);
-            let newest_post = PostNo(unsigned(row, 18)?);
+            let newest_post = PostNo(read_u64(row, 18)?);
             let lost = u16::try_from(row.try_get::<_, i16>(19)?).unwrap_or(0);
             Ok(DueLog {
                 info,
@@ -115,7 +115,7 @@ impl PostgresJournal {
     }
 
     pub(super) async fn pass(&self, log: &LogId, upto: PostNo) -> Result<(), JournalError> {
-        self.change(log, PASS, &[&log.0.as_bytes(), &signed(upto.0)])
+        self.change(log, PASS, &[&log.0.as_bytes(), &to_i64(upto.0)])
             .await
     }
 
@@ -126,7 +126,7 @@ impl PostgresJournal {
 
     async fn change(&self, log: &LogId, sql: &str, values: Values<'_>) -> Result<(), JournalError> {
         match self.database.execute(sql, values).await {
-            Ok(0) => Err(JournalError::of_log(JournalErrorKind::Missing, log)),
+            Ok(0) => Err(JournalError::for_log(JournalErrorKind::Missing, log)),
             Ok(_) => Ok(()),
             Err(fault) => Err(fault.journal(format_args!("change log {:?}", log.0))),
         }
@@ -139,7 +139,7 @@ impl PostgresJournal {
             .row(RETRY, &[&log.0.as_bytes(), &channel, &wake::DUE])
             .await
         {
-            Ok(None) => Err(JournalError::of_log(JournalErrorKind::Missing, log)),
+            Ok(None) => Err(JournalError::for_log(JournalErrorKind::Missing, log)),
             Ok(Some(row)) => Ok(row.get(0)),
             Err(fault) => Err(fault.journal(format_args!("drive log {:?} again", log.0))),
         }
@@ -149,12 +149,12 @@ impl PostgresJournal {
         let now = self.database.world.now_ms();
         let row = self
             .database
-            .row(BACKLOG, &[&signed(now)])
+            .row(BACKLOG, &[&to_i64(now)])
             .await?
             .ok_or(Fault::Stored("the number of due logs"))?;
         let mut told = Backlog::default();
-        (told.due, told.at_work) = (unsigned(&row, 0)?, unsigned(&row, 1)?);
-        (told.parked, told.aside) = (unsigned(&row, 2)?, unsigned(&row, 3)?);
+        (told.due, told.at_work) = (read_u64(&row, 0)?, read_u64(&row, 1)?);
+        (told.parked, told.aside) = (read_u64(&row, 2)?, read_u64(&row, 3)?);
         let oldest = row.try_get::<_, Option<i64>>(4)?;
         told.oldest = oldest
             .map(|at| Duration::from_millis(now.saturating_sub(u64::try_from(at).unwrap_or(0))));
@@ -166,7 +166,7 @@ impl PostgresJournal {
 pub(super) fn columns(work: &Work) -> (i16, Option<&[u8]>, Option<i64>) {
     match work {
         Work::Open => (1, None, None),
-        Work::Parked { on, until_ms } => (2, Some(on.as_bytes()), until_ms.map(signed)),
+        Work::Parked { on, until_ms } => (2, Some(on.as_bytes()), until_ms.map(to_i64)),
         _ => (0, None, None),
     }
 }

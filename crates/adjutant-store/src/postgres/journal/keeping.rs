@@ -14,7 +14,7 @@ use crate::postgres::{
     database::Database,
     fault::Fault,
     json,
-    row::{signed, text, unsigned},
+    row::{read_u64, text, to_i64},
 };
 
 /// The largest number of bytes of a log's metadata.
@@ -71,8 +71,8 @@ pub(super) async fn info(database: &Database, log: &LogId) -> Result<LogInfo, Jo
         .row(&format!("{FIELDS} where name = $1"), &[&log.0.as_bytes()])
         .await
         .map_err(failed)?;
-    let row = row.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
-    known(&row, &leaving).map_err(failed)
+    let row = row.ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, log))?;
+    read_info(&row, &leaving).map_err(failed)
 }
 
 /// A page of the logs.
@@ -85,14 +85,14 @@ pub(super) async fn list(database: &Database, query: &LogQuery) -> Result<LogPag
     let limit = query.limit.max(1);
     let (agent, label) = (bytes(&query.agent), bytes(&query.label));
     let parent = query.parent.as_ref().map(|parent| parent.0.as_bytes());
-    let (since, before) = (query.since_ms.map(signed), query.before_ms.map(signed));
+    let (since, before) = (query.since_ms.map(to_i64), query.before_ms.map(to_i64));
     let mark = query.after.as_ref();
     let (mark_ms, mark_log) = (
-        mark.map(|mark| signed(mark.updated_ms)),
+        mark.map(|mark| to_i64(mark.updated_ms)),
         mark.map(|mark| mark.log.0.as_bytes()),
     );
     // One extra row shows whether there is another page.
-    let rows_wanted = signed(limit as u64).saturating_add(1);
+    let rows_wanted = to_i64(limit as u64).saturating_add(1);
     let leaving = database.leases.leaving();
     let rows = database
         .rows(
@@ -113,7 +113,7 @@ pub(super) async fn list(database: &Database, query: &LogQuery) -> Result<LogPag
     let logs: Result<Vec<LogInfo>, Fault> = rows
         .iter()
         .take(limit)
-        .map(|row| known(row, &leaving))
+        .map(|row| read_info(row, &leaving))
         .collect();
     Ok(LogPage::new(logs.map_err(failed)?, rows.len() > limit))
 }
@@ -135,7 +135,7 @@ pub(super) async fn describe(
     let agent = about.agent.as_ref().map(|agent| agent.as_bytes());
     let labels: Vec<&[u8]> = about.labels.iter().map(|label| label.as_bytes()).collect();
     let parent = about.parent.as_ref().map(|(parent, _)| parent.0.as_bytes());
-    let shared = about.parent.as_ref().map(|(_, seq)| signed(seq.0));
+    let shared = about.parent.as_ref().map(|(_, seq)| to_i64(seq.0));
     let values = [
         &log.0.as_bytes() as _,
         &bytes as _,
@@ -145,7 +145,7 @@ pub(super) async fn describe(
         &shared as _,
     ];
     match database.execute(DESCRIBE, &values).await {
-        Ok(0) => Err(JournalError::of_log(JournalErrorKind::Missing, log)),
+        Ok(0) => Err(JournalError::for_log(JournalErrorKind::Missing, log)),
         Ok(_) => Ok(()),
         Err(fault) => Err(fault.journal(format_args!("describe log {:?}", log.0))),
     }
@@ -158,9 +158,9 @@ pub(super) async fn rename(
     to: &LogId,
 ) -> Result<(), JournalError> {
     to.check()?;
-    database.leases.left(from).await;
+    database.leases.wait_for_release(from).await;
     let failed = |fault: Fault| match fault.is(&SqlState::UNIQUE_VIOLATION) {
-        true => JournalError::of_log(JournalErrorKind::Exists, to),
+        true => JournalError::for_log(JournalErrorKind::Exists, to),
         false => fault.journal(format_args!("rename log {:?}", from.0)),
     };
     let mut client = database.client().await.map_err(failed)?;
@@ -170,7 +170,7 @@ pub(super) async fn rename(
         .map_err(|error| failed(error.into()))?;
     let row = hold(&change, from).await?;
     if from == to {
-        return Err(JournalError::of_log(JournalErrorKind::Exists, to));
+        return Err(JournalError::for_log(JournalErrorKind::Exists, to));
     }
     let (old, new) = (from.0.as_bytes(), to.0.as_bytes());
     let renamed = async {
@@ -190,7 +190,7 @@ pub(super) async fn rename(
 
 /// Deletes a log with all that belongs to it.
 pub(super) async fn delete(database: &Database, log: &LogId) -> Result<(), JournalError> {
-    database.leases.left(log).await;
+    database.leases.wait_for_release(log).await;
     let failed = |fault: Fault| fault.journal(format_args!("delete log {:?}", log.0));
     let mut client = database.client().await.map_err(failed)?;
     let change = client
@@ -220,8 +220,8 @@ pub(super) async fn sweep(database: &Database) -> Result<GcReport, JournalError>
         let row = change.query_one(SWEEP, &[]).await?;
         change.commit().await?;
         Ok(GcReport {
-            attachments: unsigned(&row, 0)?,
-            bytes: unsigned(&row, 1)?,
+            attachments: read_u64(&row, 0)?,
+            bytes: read_u64(&row, 1)?,
         })
     };
     swept.await.map_err(failed)
@@ -232,7 +232,7 @@ async fn hold(change: &Transaction<'_>, log: &LogId) -> Result<i64, JournalError
     let row = change.query_opt(HOLD, &[&log.0.as_bytes()]).await;
     let row =
         row.map_err(|error| Fault::from(error).journal(format_args!("find log {:?}", log.0)))?;
-    let row = row.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+    let row = row.ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, log))?;
     if row.get(1) {
         Err(refusal(log, Some(&row), 2))
     } else {
@@ -249,25 +249,25 @@ pub(super) fn refusal(log: &LogId, row: Option<&Row>, column: usize) -> JournalE
     };
     let left: Option<f64> = row.and_then(|row| row.get(column + 1));
     holder.left = left.and_then(|left| Duration::try_from_secs_f64(left).ok());
-    JournalError::owned(log, holder)
+    JournalError::already_owned(log, holder)
 }
 
 /// Reads the information in a row; a log that this program was about to release before the row was read counts as
 /// free.
-pub(super) fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo, Fault> {
+pub(super) fn read_info(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo, Fault> {
     let log = LogId(text(row, 0)?);
     let about: &[u8] = row.try_get(5)?;
     let mut about: SessionMeta =
         serde_json::from_slice(about).map_err(|_| Fault::Stored("the metadata of a log"))?;
     // Renaming the parent changes the column only.
     about.parent = match row.try_get::<_, Option<&[u8]>>(6)? {
-        Some(_) => Some((LogId(text(row, 6)?), Seq(unsigned(row, 7)?))),
+        Some(_) => Some((LogId(text(row, 6)?), Seq(read_u64(row, 7)?))),
         None => None,
     };
-    let mut info = LogInfo::new(log, unsigned(row, 1)?);
-    info.updated_ms = unsigned(row, 2)?;
-    info.head = Seq(unsigned(row, 3)?);
-    info.bytes = unsigned(row, 4)?;
+    let mut info = LogInfo::new(log, read_u64(row, 1)?);
+    info.updated_ms = read_u64(row, 2)?;
+    info.head = Seq(read_u64(row, 3)?);
+    info.bytes = read_u64(row, 4)?;
     info.is_owned = row.try_get(8)? && !leaving.contains(&(row.try_get(9)?, row.try_get(10)?));
     if info.is_owned {
         info.owner = Some(text(row, 16)?);

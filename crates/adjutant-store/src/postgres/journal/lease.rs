@@ -10,7 +10,7 @@ use std::{
 use adjutant_core::{Epoch, LogId};
 use tokio::{runtime::Handle, sync::watch, time};
 
-use crate::postgres::{database::Database, row::signed, wake};
+use crate::postgres::{database::Database, row::to_i64, wake};
 
 /// The longest time that a request waits for a log that this program is about to release.
 const LEAVE: Duration = Duration::from_secs(5);
@@ -60,7 +60,7 @@ pub(super) struct Lease {
 
 impl Leases {
     /// Waits with a timeout until this program has released a log that it is about to release.
-    pub(super) async fn left(&self, log: &LogId) {
+    pub(super) async fn wait_for_release(&self, log: &LogId) {
         let mut leaving = self.leaving.subscribe();
         let left = leaving.wait_for(|leaving| leaving.values().all(|leaving| leaving != log));
         // A caller that has waited too long gets the owner of the log.
@@ -110,7 +110,7 @@ impl Drop for Lease {
             held.epochs.remove(&self.row);
         }
         drop(held);
-        let (row, epoch) = (self.row, signed(self.epoch.0));
+        let (row, epoch) = (self.row, to_i64(self.epoch.0));
         leases.leaving.send_modify(|leaving| {
             leaving.insert((row, epoch), self.log.clone());
         });
@@ -176,7 +176,7 @@ async fn renew(database: Weak<Database>, mut stopped: Stopped, every: Duration) 
             held.is_renewing = !held.epochs.is_empty();
             held.epochs
                 .iter()
-                .map(|(row, epoch)| (row, signed(epoch.0)))
+                .map(|(row, epoch)| (row, to_i64(epoch.0)))
                 .unzip()
         };
         if rows.is_empty() {

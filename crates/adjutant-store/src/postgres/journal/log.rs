@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use super::{due, lease::Lease};
 use crate::{
     folds::FOLD_EVERY,
-    postgres::{fault::Fault, row::signed},
+    postgres::{fault::Fault, row::to_i64},
 };
 
 /// The most bytes that a batch may have, attachments included: the server takes no message of more than 1 GiB.
@@ -113,7 +113,7 @@ impl Log for PostgresLog {
             );
             return Err(JournalError::new(JournalErrorKind::Io, message));
         }
-        let updated_ms = batch.last().map_or(0, |newest| signed(newest.at_ms));
+        let updated_ms = batch.last().map_or(0, |newest| to_i64(newest.at_ms));
         let batch = match self.batch(batch) {
             Ok(batch) => batch,
             // A fenced owner gets `Fenced`, independent of other errors.
@@ -140,7 +140,7 @@ impl Log for PostgresLog {
         self.mark = Some(work);
     }
 
-    fn progressed(&mut self) {
+    fn mark_progress(&mut self) {
         self.has_progressed = true;
     }
 
@@ -149,11 +149,11 @@ impl Log for PostgresLog {
     }
 
     async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {
-        let (row, epoch) = (self.lease.row, signed(self.lease.epoch.0));
+        let (row, epoch) = (self.lease.row, to_i64(self.lease.epoch.0));
         let values = [
             &row as _,
             &epoch as _,
-            &signed(folded.seq.0) as _,
+            &to_i64(folded.seq.0) as _,
             &folded.format.as_bytes() as _,
             &&*folded.bytes as _,
         ];
@@ -172,15 +172,15 @@ impl Log for PostgresLog {
         }
     }
 
-    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
-        let (row, epoch) = (self.lease.row, signed(self.lease.epoch.0));
+    async fn mark_consumed(&mut self, upto: PostNo) -> Result<(), JournalError> {
+        let (row, epoch) = (self.lease.row, to_i64(self.lease.epoch.0));
         match self
             .lease
             .database
-            .row(HEEDED, &[&row, &epoch, &signed(upto.0)])
+            .row(HEEDED, &[&row, &epoch, &to_i64(upto.0)])
             .await
         {
-            Ok(None) => Err(JournalError::of_log(
+            Ok(None) => Err(JournalError::for_log(
                 JournalErrorKind::Fenced,
                 &self.lease.log,
             )),
@@ -237,9 +237,9 @@ impl PostgresLog {
         let links: Vec<&[u8]> = batch.links.iter().map(|link| &link.0[..]).collect();
         let bytes = batch.records.iter().map(|bytes| bytes.len()).sum::<usize>() as i64;
         let (epoch, before, seq) = (
-            signed(self.lease.epoch.0),
-            signed(self.seq.0),
-            signed(seq.0),
+            to_i64(self.lease.epoch.0),
+            to_i64(self.seq.0),
+            to_i64(seq.0),
         );
         let (link, is_lazy) = (&link.0[..], flush == Flush::Lazy);
         let digests: Vec<&[u8]> = batch.large.keys().map(|digest| &digest.0[..]).collect();
@@ -279,9 +279,9 @@ impl PostgresLog {
 
     /// Returns the reason why a statement found nothing to change: another owner has taken over, or `otherwise`.
     async fn misses(&self, otherwise: JournalError) -> JournalError {
-        let values = [&self.lease.row as _, &signed(self.lease.epoch.0) as _];
+        let values = [&self.lease.row as _, &to_i64(self.lease.epoch.0) as _];
         match self.lease.database.row(STANDING, &values).await {
-            Ok(None) => JournalError::of_log(JournalErrorKind::Fenced, &self.lease.log),
+            Ok(None) => JournalError::for_log(JournalErrorKind::Fenced, &self.lease.log),
             Ok(Some(_)) => otherwise,
             Err(fault) => fault.journal(self.doing("write to")),
         }
@@ -307,7 +307,7 @@ impl<'a> RecordBatch<'a> {
         bytes: &'a [u8],
         link: Digest,
     ) -> Result<(), JournalError> {
-        let seq = signed(stamped.seq.0);
+        let seq = to_i64(stamped.seq.0);
         let attachments = stamped.attachments()?;
         self.seqs.push(seq);
         self.links.push(link);

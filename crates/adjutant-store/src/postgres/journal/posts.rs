@@ -11,7 +11,7 @@ use crate::postgres::{
     database::Database,
     fault::Fault,
     json,
-    row::{signed, unsigned},
+    row::{read_u64, to_i64},
     wake::{self, Waiter},
 };
 
@@ -63,11 +63,11 @@ pub(super) async fn post(
         .await
         .map_err(failed)?;
     if let Some(row) = row {
-        return unsigned(&row, 0).map(PostNo).map_err(failed);
+        return read_u64(&row, 0).map(PostNo).map_err(failed);
     }
     let exists = database.row(EXISTS, &[&name]).await.map_err(failed)?;
     if exists.is_none() {
-        return Err(JournalError::of_log(JournalErrorKind::Missing, log));
+        return Err(JournalError::for_log(JournalErrorKind::Missing, log));
     }
     let message = format!("log {:?} takes no more posts: {MAX_POSTS} wait", log.0);
     Err(JournalError::new(JournalErrorKind::Invalid, message))
@@ -88,7 +88,7 @@ pub(super) fn posts(database: &Arc<Database>, log: &LogId, after: PostNo) -> Pos
 }
 
 /// The posts after a place that are there now.
-pub(super) async fn posted(
+pub(super) async fn read_posts(
     database: &Database,
     log: &LogId,
     after: PostNo,
@@ -96,7 +96,7 @@ pub(super) async fn posted(
     let failed = |fault: Fault| fault.journal(format_args!("look for posts to log {:?}", log.0));
     let name = log.0.as_bytes();
     let rows = database
-        .rows(POSTS, &[&name, &signed(after.0), &MAX_POSTS])
+        .rows(POSTS, &[&name, &to_i64(after.0), &MAX_POSTS])
         .await
         .map_err(failed)?;
     if rows.is_empty()
@@ -106,7 +106,7 @@ pub(super) async fn posted(
             .map_err(failed)?
             .is_none()
     {
-        return Err(JournalError::of_log(JournalErrorKind::Missing, log));
+        return Err(JournalError::for_log(JournalErrorKind::Missing, log));
     }
     rows.iter()
         .map(|row| number(log, row).and_then(|no| read(log, no, row)))
@@ -127,7 +127,7 @@ impl PostReader {
     async fn next(&mut self) -> Result<Posted, JournalError> {
         loop {
             if let Some(row) = self.page.pop_front() {
-                return self.posted(&row);
+                return self.read_post(&row);
             }
             match self.look().await {
                 Ok(()) => {}
@@ -153,7 +153,7 @@ impl PostReader {
             )),
         };
         waiter.looks();
-        let (log, after) = (self.log.clone(), signed(self.after.0));
+        let (log, after) = (self.log.clone(), to_i64(self.after.0));
         let look = async move |database: Arc<Database>| {
             database
                 .rows(POSTS, &[&log.0.as_bytes() as _, &after as _, &PAGE as _])
@@ -168,7 +168,7 @@ impl PostReader {
         Ok(())
     }
 
-    fn posted(&mut self, row: &Row) -> Result<Posted, JournalError> {
+    fn read_post(&mut self, row: &Row) -> Result<Posted, JournalError> {
         let no = number(&self.log, row)?;
         // A post that cannot be read is reported once.
         self.after = no;
@@ -177,7 +177,7 @@ impl PostReader {
 }
 
 fn number(log: &LogId, row: &Row) -> Result<PostNo, JournalError> {
-    unsigned(row, 0)
+    read_u64(row, 0)
         .map(PostNo)
         .map_err(|fault| unread(log, fault))
 }

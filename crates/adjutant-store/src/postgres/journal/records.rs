@@ -13,7 +13,7 @@ use tokio_postgres::Row;
 use crate::postgres::{
     database::Database,
     fault::Fault,
-    row::{digest, signed, unsigned},
+    row::{digest, read_u64, to_i64},
 };
 
 /// The largest number of records in a page.
@@ -36,17 +36,17 @@ const ATTACHED: &str = "select attachments.digest, attachments.bytes from attach
 
 /// The records after a place, checked and read.
 pub(super) fn read(database: &Arc<Database>, log: &LogId, after: Seq) -> RecordStream {
-    let records = linked(Arc::clone(database), log.clone(), after);
+    let records = read_linked(Arc::clone(database), log.clone(), after);
     Box::pin(records.and_then(|(record, before)| future::ready(record.open(&before))))
 }
 
 /// The records after a place.
-pub(super) fn stored(database: &Arc<Database>, log: &LogId, after: Seq) -> StoredStream {
-    Box::pin(linked(Arc::clone(database), log.clone(), after).map_ok(|(record, _)| record))
+pub(super) fn read_stored(database: &Arc<Database>, log: &LogId, after: Seq) -> StoredStream {
+    Box::pin(read_linked(Arc::clone(database), log.clone(), after).map_ok(|(record, _)| record))
 }
 
 /// The records after a place, each with the link before it.
-pub(super) fn linked(
+pub(super) fn read_linked(
     database: Arc<Database>,
     log: LogId,
     after: Seq,
@@ -98,7 +98,7 @@ impl LogReader {
             self.page = self
                 .page(place.row)
                 .await
-                .map_err(|fault| self.failed(fault))?;
+                .map_err(|fault| self.read_error(fault))?;
         }
         let Some((mut record, attached)) = self
             .page
@@ -111,7 +111,7 @@ impl LogReader {
             record.attachments = self
                 .attachments(place.row, record.seq, attached)
                 .await
-                .map_err(|fault| self.failed(fault))?;
+                .map_err(|fault| self.read_error(fault))?;
         }
         self.last = record.seq.0;
         self.place = Some(ReadPosition {
@@ -123,22 +123,22 @@ impl LogReader {
 
     /// Finds the log and the link from which it continues; `None` if the position is after its end.
     async fn begin(&mut self) -> Result<Option<ReadPosition>, JournalError> {
-        let values = [&self.log.0.as_bytes() as _, &signed(self.last) as _];
+        let values = [&self.log.0.as_bytes() as _, &to_i64(self.last) as _];
         let row = self
             .database
             .row(BEGIN, &values)
             .await
-            .map_err(|fault| self.failed(fault))?;
-        let row = row.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, &self.log))?;
-        let head = unsigned(&row, 1).map_err(|fault| self.failed(fault))?;
+            .map_err(|fault| self.read_error(fault))?;
+        let row = row.ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, &self.log))?;
+        let head = read_u64(&row, 1).map_err(|fault| self.read_error(fault))?;
         if self.last > head {
             return Ok(None);
         }
         let has_link = self.last > 0 && row.get::<_, Option<&[u8]>>(2).is_some();
         let link = match self.last {
             0 => Digest::GENESIS,
-            _ if has_link => digest(&row, 2).map_err(|fault| self.failed(fault))?,
-            _ => return Err(self.lost(self.last)),
+            _ if has_link => digest(&row, 2).map_err(|fault| self.read_error(fault))?,
+            _ => return Err(self.missing_error(self.last)),
         };
         let place = ReadPosition {
             row: row.get(0),
@@ -154,7 +154,7 @@ impl LogReader {
             .database
             .rows(
                 PAGE,
-                &[&log, &signed(self.last), &PAGE_RECORDS, &PAGE_BYTES],
+                &[&log, &to_i64(self.last), &PAGE_RECORDS, &PAGE_BYTES],
             )
             .await?;
         rows.iter().map(record).collect()
@@ -163,7 +163,7 @@ impl LogReader {
     async fn attachments(&self, log: i64, seq: Seq, count: i32) -> Result<Vec<Attachment>, Fault> {
         let rows = self
             .database
-            .rows(ATTACHED, &[&log, &signed(seq.0)])
+            .rows(ATTACHED, &[&log, &to_i64(seq.0)])
             .await?;
         if usize::try_from(count) != Ok(rows.len()) {
             return Err(Fault::Stored("the number of attachments of a record"));
@@ -185,25 +185,25 @@ impl LogReader {
             .row("select 1 from logs where id = $1", &[&row])
             .await
         {
-            Ok(None) => JournalError::of_log(JournalErrorKind::Missing, &self.log),
-            Ok(Some(_)) => self.lost(self.last + 1),
-            Err(fault) => self.failed(fault),
+            Ok(None) => JournalError::for_log(JournalErrorKind::Missing, &self.log),
+            Ok(Some(_)) => self.missing_error(self.last + 1),
+            Err(fault) => self.read_error(fault),
         }
     }
 
-    fn lost(&self, seq: u64) -> JournalError {
+    fn missing_error(&self, seq: u64) -> JournalError {
         let message = format!("record {seq} of log {:?} is missing", self.log.0);
         JournalError::new(JournalErrorKind::Corrupt, message)
     }
 
-    fn failed(&self, fault: Fault) -> JournalError {
+    fn read_error(&self, fault: Fault) -> JournalError {
         fault.journal(format_args!("read log {:?}", self.log.0))
     }
 }
 
 fn record(row: &Row) -> Result<(StoredRecord, i32), Fault> {
     let bytes: &[u8] = row.try_get(2)?;
-    let seq = Seq(unsigned(row, 0)?);
+    let seq = Seq(read_u64(row, 0)?);
     let record = StoredRecord {
         seq,
         bytes: Bytes::copy_from_slice(bytes),

@@ -10,7 +10,7 @@ use super::item;
 use crate::postgres::{
     database::Database,
     fault::Fault,
-    row::{behind, signed, text, unsigned},
+    row::{behind, read_u64, text, to_i64},
     wake::{self, Waiter},
 };
 
@@ -74,7 +74,7 @@ impl Watch {
     async fn next(&mut self) -> Result<Changed, KvStoreError> {
         loop {
             let changed = match self.page.pop_front() {
-                Some(row) => self.changed(&row).map(Some),
+                Some(row) => self.read_change(&row).map(Some),
                 None => self.look().await.map(|()| None),
             };
             match changed {
@@ -100,7 +100,7 @@ impl Watch {
         };
         waiter.looks();
         let (kv, prefix, key) = (Arc::clone(&self.kv), self.prefix.clone(), self.key.clone());
-        let version = signed(self.version.0);
+        let version = to_i64(self.version.0);
         let look = async move |database: Arc<Database>| {
             let (prefix, end) = (prefix.as_bytes(), behind(prefix.as_bytes()));
             let key = key.as_ref().map(|key| key.as_bytes());
@@ -124,8 +124,8 @@ impl Watch {
         Ok(())
     }
 
-    fn changed(&mut self, row: &Row) -> Result<Changed, Fault> {
-        let (key, version) = (text(row, 0)?, Version(unsigned(row, 3)?));
+    fn read_change(&mut self, row: &Row) -> Result<Changed, Fault> {
+        let (key, version) = (text(row, 0)?, Version(read_u64(row, 3)?));
         // A change that cannot be read is reported once.
         (self.version, self.key) = (version, Some(Arc::clone(&key)));
         let is_there = row.try_get::<_, Option<&[u8]>>(1)?.is_some();

@@ -13,7 +13,7 @@ use crate::postgres::{
     database::Database,
     fault::Fault,
     json,
-    row::{signed, text, unsigned},
+    row::{read_u64, text, to_i64},
     wake, words,
 };
 
@@ -54,7 +54,7 @@ pub(super) async fn write(
     name: &str,
     changes: &[Change],
 ) -> Result<Version, KvStoreError> {
-    let batch = ChangeBatch::of(changes)?;
+    let batch = ChangeBatch::from_changes(changes)?;
     let failed = |fault: Fault| fault.kv(format_args!("write to key-value store {name:?}"));
     let mut client = database.client().await.map_err(failed)?;
     let change = client
@@ -75,12 +75,12 @@ pub(super) async fn write(
     }
     let done = async {
         let (now, channel, topic) = (
-            signed(database.world.now_ms()),
+            to_i64(database.world.now_ms()),
             database.channel(),
             wake::changes(name),
         );
         let apply = change.prepare_cached(APPLY).await?;
-        let stamp = signed(version.0);
+        let stamp = to_i64(version.0);
         let ChangeBatch {
             keys,
             values,
@@ -113,10 +113,10 @@ async fn count(
     changes: &[Change],
 ) -> Result<(i64, Version, HashMap<Arc<str>, Version>), Fault> {
     let row = change.query_one(COUNT, &[&name.as_bytes()]).await?;
-    let (kv, version) = (row.try_get(0)?, Version(unsigned(&row, 1)?));
+    let (kv, version) = (row.try_get(0)?, Version(read_u64(&row, 1)?));
     let keys: Vec<&[u8]> = changes.iter().map(|change| change.key.as_bytes()).collect();
     let rows = change.query(STANDING, &[&kv, &keys]).await?;
-    let standing = |row: &Row| Ok((text(row, 0)?, Version(unsigned(row, 1)?)));
+    let standing = |row: &Row| Ok((text(row, 0)?, Version(read_u64(row, 1)?)));
     let standing: Result<_, Fault> = rows.iter().map(standing).collect();
     Ok((kv, version, standing?))
 }
@@ -132,7 +132,7 @@ struct ChangeBatch<'a> {
 }
 
 impl<'a> ChangeBatch<'a> {
-    fn of(changes: &'a [Change]) -> Result<Self, KvStoreError> {
+    fn from_changes(changes: &'a [Change]) -> Result<Self, KvStoreError> {
         if changes.is_empty() || changes.len() > MAX_WRITE {
             return Err(invalid(format!(
                 "a write has {} changes; it may have 1 to {MAX_WRITE}",

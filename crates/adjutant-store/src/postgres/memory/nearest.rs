@@ -10,7 +10,7 @@ use super::fact;
 use crate::postgres::{
     database::Database,
     fault::Fault,
-    row::{text, unsigned},
+    row::{read_u64, text},
 };
 
 const VECTORS: &str = "select id, vector, created_ms from facts \
@@ -73,7 +73,7 @@ async fn near(
         };
         best.push(Near {
             score,
-            created_ms: unsigned(&row, 2)?,
+            created_ms: read_u64(&row, 2)?,
             id: FactId(text(&row, 0)?),
         });
         if best.len() >= limit.saturating_mul(2).max(64) {

@@ -6,7 +6,7 @@ use super::{check_text, check_vector, fact, metadata, missing, nearest};
 use crate::postgres::{
     database::{Database, Values},
     fault::Fault,
-    row::signed,
+    row::to_i64,
     words,
 };
 
@@ -43,7 +43,7 @@ pub(super) async fn update(
     merge(&mut fact.metadata, change.metadata);
     let kept = metadata(&fact.metadata)?;
     fact.updated_ms = change.now_ms;
-    let (owner, name, now) = (owner.0.as_bytes(), id.0.as_bytes(), signed(change.now_ms));
+    let (owner, name, now) = (owner.0.as_bytes(), id.0.as_bytes(), to_i64(change.now_ms));
     let done = async {
         match &change.text {
             None => {

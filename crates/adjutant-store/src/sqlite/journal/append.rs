@@ -44,7 +44,10 @@ pub(super) struct RecordRow {
 
 impl RecordRow {
     /// The row of a record that follows one with this link.
-    pub(super) fn of(stamped: &Arc<Stamped>, before: &Digest) -> Result<Self, JournalError> {
+    pub(super) fn from_stamped(
+        stamped: &Arc<Stamped>,
+        before: &Digest,
+    ) -> Result<Self, JournalError> {
         let (bytes, attachments) = (stamped.bytes()?.clone(), stamped.attachments()?.to_vec());
         let largest = attachments
             .iter()
@@ -100,11 +103,11 @@ pub(super) fn append(db: &Connection, log: &LogId, batch: &Batch) -> Result<(), 
     let end = params![
         key,
         epoch,
-        number::kept(batch.before.0),
-        number::kept(batch.head.0),
+        number::to_i64(batch.before.0),
+        number::to_i64(batch.head.0),
         batch.link.0,
         number::count(bytes),
-        number::kept(batch.at_ms),
+        number::to_i64(batch.at_ms),
     ];
     if db.prepare_cached(sql)?.execute(end)? == 0 {
         check(db, log, batch.tenure)?;
@@ -129,7 +132,7 @@ pub(super) fn append(db: &Connection, log: &LogId, batch: &Batch) -> Result<(), 
         "INSERT INTO records(place, link, bytes, attachments) VALUES (?1, ?2, ?3, ?4)",
     )?;
     for row in &batch.rows {
-        let place = place::of(key, row.seq);
+        let place = place::record_place(key, row.seq);
         insert.execute(params![
             place,
             row.link.0,
@@ -164,7 +167,7 @@ pub(super) fn keep(
     let missing = || Fault::Invalid(format!("it has no record {}", folded.seq));
     let link = place::link(db, tenure.0, folded.seq)?.ok_or_else(missing)?;
     let sql = "INSERT OR REPLACE INTO folded(log, seq, link, format, digest, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let (seq, digest) = (number::kept(folded.seq.0), Digest::of(&folded.bytes));
+    let (seq, digest) = (number::to_i64(folded.seq.0), Digest::compute(&folded.bytes));
     db.prepare_cached(sql)?.execute(params![
         tenure.0,
         seq,
@@ -183,6 +186,6 @@ pub(super) fn check(db: &Connection, log: &LogId, (key, epoch): Tenure) -> Resul
     if found == Some(epoch) {
         Ok(())
     } else {
-        Err(JournalError::of_log(JournalErrorKind::Fenced, log).into())
+        Err(JournalError::for_log(JournalErrorKind::Fenced, log).into())
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn claim(
     free.truncate(most);
     for due in tired {
         let sql = "UPDATE logs SET epoch = epoch + 1, owner = NULL, instance = NULL, lost = ?2, rest_ms = ?3 WHERE key = ?1";
-        let until = number::kept(now_ms).saturating_add(due.rest());
+        let until = number::to_i64(now_ms).saturating_add(due.rest());
         db.prepare_cached(sql)?
             .execute(params![due.holder.key, due.lost, until])?;
     }
@@ -74,7 +74,7 @@ pub(super) fn claim(
         log, holder, lost, ..
     } in free
     {
-        let given = params![holder.key, lost, number::kept(now_ms)];
+        let given = params![holder.key, lost, number::to_i64(now_ms)];
         db.prepare_cached("UPDATE logs SET lost = ?2, rest_ms = ?3 WHERE key = ?1")?
             .execute(given)?;
         let mut newest = db.prepare_cached("SELECT newest_post FROM logs WHERE key = ?1")?;
@@ -100,7 +100,7 @@ pub(super) fn claim(
 fn is_barred(db: &Connection, owners: &Owners, owner: &Owner, now_ms: u64) -> Result<bool, Fault> {
     let sql = "SELECT key, epoch, owner, instance FROM logs WHERE lost > 0 AND lost >= ?1 AND owner = ?2 AND rest_ms > ?3";
     let mut select = db.prepare_cached(sql)?;
-    let since = number::kept(now_ms) - millis(SUSPECT_BARS);
+    let since = number::to_i64(now_ms) - millis(SUSPECT_BARS);
     for held in select.query_map(params![SUSPECT_AFTER, &*owner.id, since], own::Holder::read)? {
         if held?.is_alive(owners)? {
             return Ok(true);
@@ -126,7 +126,7 @@ impl DueRow {
     }
 
     fn rests(&self, now_ms: u64) -> bool {
-        self.is_suspect() && self.rest_ms > number::kept(now_ms)
+        self.is_suspect() && self.rest_ms > number::to_i64(now_ms)
     }
 
     /// The time that a suspect rests, in milliseconds; neighbours do not rest equally long.
@@ -149,7 +149,7 @@ fn due(
     let sql = "SELECT key, epoch, owner, instance, id, work = 1, lost, rest_ms FROM logs WHERE due_ms <= ?1 \
                ORDER BY due_ms, updated_ms LIMIT ?2";
     let mut select = db.prepare_cached(sql)?;
-    let mut rows = select.query(params![number::kept(now_ms), MAX_LOOKED_AT])?;
+    let mut rows = select.query(params![number::to_i64(now_ms), MAX_LOOKED_AT])?;
     while let Some(row) = rows.next()? {
         let log = LogId::from(row.get::<_, String>(4)?);
         let (holder, is_open) = (own::Holder::read(row)?, row.get(5)?);
@@ -172,17 +172,17 @@ pub(super) fn pass_over(db: &Connection, log: &LogId, upto: PostNo) -> Result<()
     let sql = "UPDATE logs SET passed = max(passed, ?2) WHERE id = ?1";
     match db
         .prepare_cached(sql)?
-        .execute(params![&*log.0, number::kept(upto.0)])?
+        .execute(params![&*log.0, number::to_i64(upto.0)])?
     {
-        0 => Err(JournalError::of_log(JournalErrorKind::Missing, log).into()),
+        0 => Err(JournalError::for_log(JournalErrorKind::Missing, log).into()),
         _ => Ok(()),
     }
 }
 
 /// Sets a log aside, or returns it; true if it was set aside.
 pub(super) fn set_aside(db: &Connection, log: &LogId, why: Option<&str>) -> Result<bool, Fault> {
-    let key =
-        place::key(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+    let key = place::key(db, log)?
+        .ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, log))?;
     let mut was = db.prepare_cached("SELECT aside IS NOT NULL FROM logs WHERE key = ?1")?;
     let was_aside = was.query_row([key], |row| row.get(0))?;
     let sql = "UPDATE logs SET aside = ?2, lost = CASE WHEN ?2 IS NULL THEN 0 ELSE lost END WHERE key = ?1";
@@ -208,7 +208,7 @@ pub(super) fn backlog(db: &Connection, owners: &Owners, now_ms: u64) -> Result<B
             .query_row([], |row| row.get::<_, i64>(0))
             .optional()
     };
-    let now_ms = number::kept(now_ms);
+    let now_ms = number::to_i64(now_ms);
     let parked = format!(
         "SELECT count(*) FROM logs WHERE work = 2 AND aside IS NULL AND (due_ms IS NULL OR due_ms > {now_ms})"
     );
@@ -222,7 +222,7 @@ pub(super) fn backlog(db: &Connection, owners: &Owners, now_ms: u64) -> Result<B
 pub(super) fn columns(work: &Work) -> (i64, Option<&str>, Option<i64>) {
     match work {
         Work::Open => (1, None, None),
-        Work::Parked { on, until_ms } => (2, Some(on), until_ms.map(number::kept)),
+        Work::Parked { on, until_ms } => (2, Some(on), until_ms.map(number::to_i64)),
         _ => (0, None, None),
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn post(db: &Connection, log: &LogId, json: &str) -> Result<PostNo, F
         .query_row([&*log.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let (key, no): (i64, i64) =
-        numbered.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+        numbered.ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, log))?;
     // Posts are only removed from the front, so the waiting ones need not be counted.
     let mut oldest = db.prepare_cached("SELECT coalesce(min(no), ?2) FROM posts WHERE log = ?1")?;
     let oldest: i64 = oldest.query_row([key, no], |row| row.get(0))?;
@@ -44,7 +44,7 @@ pub(super) fn post(db: &Connection, log: &LogId, json: &str) -> Result<PostNo, F
 }
 
 /// Removes posts that are in the log.
-pub(super) fn heeded(
+pub(super) fn consume_posts(
     db: &Connection,
     log: &LogId,
     tenure: Tenure,
@@ -54,9 +54,9 @@ pub(super) fn heeded(
     // In a copied log, posts to the original may already be processed.
     let number = "UPDATE logs SET newest_post = max(newest_post, ?2), heeded = max(heeded, ?2) WHERE key = ?1";
     db.prepare_cached(number)?
-        .execute([tenure.0, number::kept(upto.0)])?;
+        .execute([tenure.0, number::to_i64(upto.0)])?;
     let mut delete = db.prepare_cached("DELETE FROM posts WHERE log = ?1 AND no <= ?2")?;
-    delete.execute([tenure.0, number::kept(upto.0)])?;
+    delete.execute([tenure.0, number::to_i64(upto.0)])?;
     Ok(())
 }
 
@@ -100,7 +100,7 @@ impl InboxReader {
             self.listener.looks();
             let (log, after) = (self.log.clone(), self.after);
             match self.store.read(move |db| page(db, &log, after, PAGE)).await {
-                Ok(posts) if posts.is_empty() => self.listener.changed().await,
+                Ok(posts) if posts.is_empty() => self.listener.wait_for_change().await,
                 Ok(posts) => self.waiting = posts.into(),
                 Err(fault) => {
                     self.is_failing = true;
@@ -114,8 +114,12 @@ impl InboxReader {
 }
 
 /// The posts after a place that are there now.
-pub(super) fn posted(db: &Connection, log: &LogId, after: PostNo) -> Result<Vec<Posted>, Fault> {
-    place::key(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+pub(super) fn read_posts(
+    db: &Connection,
+    log: &LogId,
+    after: PostNo,
+) -> Result<Vec<Posted>, Fault> {
+    place::key(db, log)?.ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, log))?;
     page(db, log, after, MAX_POSTS)
 }
 
@@ -123,7 +127,7 @@ fn page(db: &Connection, log: &LogId, after: PostNo, limit: i64) -> Result<Vec<P
     let sql = "SELECT no, json FROM posts WHERE log = (SELECT key FROM logs WHERE id = ?1) AND no > ?2 \
                ORDER BY no LIMIT ?3";
     let mut select = db.prepare_cached(sql)?;
-    let mut rows = select.query(params![&*log.0, number::kept(after.0), limit])?;
+    let mut rows = select.query(params![&*log.0, number::to_i64(after.0), limit])?;
     let mut posts = Vec::new();
     while let Some(row) = rows.next()? {
         let (no, post): (i64, String) = (row.get(0)?, row.get(1)?);

@@ -48,7 +48,7 @@ impl SqliteLog {
         let mut rows = Vec::with_capacity(batch.len());
         let mut link = self.link;
         for stamped in batch {
-            let row = append::RecordRow::of(stamped, &link)?;
+            let row = append::RecordRow::from_stamped(stamped, &link)?;
             link = row.link;
             rows.push(row);
         }
@@ -115,7 +115,7 @@ impl Log for SqliteLog {
         self.mark = Some(work);
     }
 
-    fn progressed(&mut self) {
+    fn mark_progress(&mut self) {
         self.has_progressed = true;
     }
 
@@ -138,12 +138,12 @@ impl Log for SqliteLog {
         })
     }
 
-    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
+    async fn mark_consumed(&mut self, upto: PostNo) -> Result<(), JournalError> {
         let (tenure, id) = (self.tenure, self.id.clone());
         let done = self
             .store
             .write(Order::lazy(), move |db| {
-                inbox::heeded(db, &id, tenure, upto)
+                inbox::consume_posts(db, &id, tenure, upto)
             })
             .await;
         done.map_err(|fault| {

@@ -79,7 +79,7 @@ pub(super) fn holder(db: &Connection, log: &LogId) -> Result<Option<Holder>, Fau
 /// A log that may be renamed or deleted.
 pub(super) fn nobodys(db: &Connection, owners: &Owners, log: &LogId) -> Result<i64, Fault> {
     let holder =
-        holder(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+        holder(db, log)?.ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, log))?;
     if holder.is_alive(owners)? {
         return Err(holder.refusal(owners, log).into());
     }
@@ -107,7 +107,7 @@ impl Holder {
             .instance
             .as_deref()
             .and_then(|instance| owners.since(instance));
-        JournalError::owned(log, told)
+        JournalError::already_owned(log, told)
     }
 
     /// True if it has an owner, alive or dead.
@@ -125,7 +125,7 @@ impl Holder {
 
 fn make(db: &Connection, claim: &Claim) -> Result<Holder, Fault> {
     let sql = "INSERT INTO logs(id, created_ms, updated_ms, link) VALUES (?1, ?2, ?2, ?3)";
-    let now_ms = number::kept(claim.now_ms);
+    let now_ms = number::to_i64(claim.now_ms);
     let key = db
         .prepare_cached(sql)?
         .insert(params![&*claim.log.0, now_ms, Digest::GENESIS.0])?;

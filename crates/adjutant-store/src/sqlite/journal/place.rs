@@ -14,7 +14,7 @@ pub(super) const MAX_SEQ: u64 = (1 << SEQ_BITS) - 1;
 pub(super) const MAX_KEY: i64 = (1 << (63 - SEQ_BITS)) - 1;
 
 /// The place of a record.
-pub(super) fn of(key: i64, seq: Seq) -> i64 {
+pub(super) fn record_place(key: i64, seq: Seq) -> i64 {
     // At most 2^36 - 1, so it fits.
     (key << SEQ_BITS) | seq.0.min(MAX_SEQ) as i64
 }
@@ -38,7 +38,9 @@ pub(super) fn link(db: &Connection, key: i64, seq: Seq) -> Result<Option<Digest>
     }
     let mut select = db.prepare_cached("SELECT link FROM records WHERE place = ?1")?;
     let link = select
-        .query_row(params![of(key, seq)], |row| row.get::<_, [u8; 32]>(0))
+        .query_row(params![record_place(key, seq)], |row| {
+            row.get::<_, [u8; 32]>(0)
+        })
         .optional()?;
     Ok(link.map(Digest))
 }

@@ -95,7 +95,7 @@ pub(super) fn stream<T: Send + 'static>(
                         .recv()
                         .await?
                         .await
-                        .unwrap_or_else(|_| vec![Err(gone())]);
+                        .unwrap_or_else(|_| vec![Err(task_stopped_error())]);
                     // Nothing follows an error.
                     let next = items
                         .last()
@@ -120,8 +120,8 @@ fn ahead<T: Send + 'static>(
         loop {
             let from = cursor.clone();
             let read = store.read(move |db| part(db, from.clone())).await;
-            let part =
-                read.unwrap_or_else(|fault| StoredPart::failed(cannot_read(fault, &cursor.log)));
+            let part = read
+                .unwrap_or_else(|fault| StoredPart::from_error(cannot_read(fault, &cursor.log)));
             let next = part.next.clone();
             let opening = spawn_blocking(move || part.open(open).0);
             // Without a receiver the read ends.
@@ -135,7 +135,7 @@ fn ahead<T: Send + 'static>(
 }
 
 impl StoredPart {
-    fn failed(error: JournalError) -> Self {
+    fn from_error(error: JournalError) -> Self {
         Self {
             before: Digest::GENESIS,
             records: Vec::new(),
@@ -185,7 +185,7 @@ fn end(db: &Connection, log: &LogId) -> Result<Option<LogHead>, Fault> {
 
 fn part(db: &Connection, mut cursor: Cursor) -> Result<StoredPart, Fault> {
     let known = end(db, &cursor.log)?.filter(|end| cursor.key.is_none_or(|key| key == end.key));
-    let end = known.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, &cursor.log))?;
+    let end = known.ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, &cursor.log))?;
     cursor.key = Some(end.key);
     if cursor.at >= end.head {
         return Ok(StoredPart {
@@ -204,7 +204,10 @@ fn part(db: &Connection, mut cursor: Cursor) -> Result<StoredPart, Fault> {
     let sql = "SELECT place, link, bytes, attachments FROM records WHERE place > ?1 AND place <= ?2 \
                ORDER BY place LIMIT ?3";
     let mut select = db.prepare_cached(sql)?;
-    let (from, upto) = (place::of(end.key, cursor.at), place::of(end.key, end.head));
+    let (from, upto) = (
+        place::record_place(end.key, cursor.at),
+        place::record_place(end.key, end.head),
+    );
     let mut rows = select.query(params![from, upto, cursor.limit])?;
     let mut part = StoredPart {
         before,
@@ -294,7 +297,7 @@ pub(super) fn check_end(db: &Connection, log: &LogId) -> Result<(), Fault> {
 }
 
 /// The last saved fold, if it is complete and matches the first records of the log.
-pub(super) fn folded(db: &Connection, log: &LogId) -> Result<Option<Folded>, Fault> {
+pub(super) fn load_fold(db: &Connection, log: &LogId) -> Result<Option<Folded>, Fault> {
     let Some(key) = place::key(db, log)? else {
         return Ok(None);
     };
@@ -314,7 +317,7 @@ pub(super) fn folded(db: &Connection, log: &LogId) -> Result<Option<Folded>, Fau
         return Ok(None);
     };
     let stands =
-        place::link(db, key, folded.seq)? == Some(link) && Digest::of(&folded.bytes) == digest;
+        place::link(db, key, folded.seq)? == Some(link) && Digest::compute(&folded.bytes) == digest;
     Ok(stands.then_some(folded))
 }
 
@@ -330,7 +333,7 @@ fn cannot_read(fault: Fault, log: &LogId) -> JournalError {
     fault.journal(|| format!("cannot read log {:?}", log.0))
 }
 
-fn gone() -> JournalError {
+fn task_stopped_error() -> JournalError {
     JournalError::new(
         JournalErrorKind::Io,
         "cannot read on: the reading task was stopped",

@@ -23,7 +23,7 @@ pub(super) fn info(db: &Connection, owners: &Owners, log: &LogId) -> Result<LogI
     let mut rows = select.query([&*log.0])?;
     match rows.next()? {
         Some(row) => read(row, owners),
-        None => Err(JournalError::of_log(JournalErrorKind::Missing, log).into()),
+        None => Err(JournalError::for_log(JournalErrorKind::Missing, log).into()),
     }
 }
 
@@ -53,7 +53,7 @@ fn select(query: &LogQuery, limit: usize) -> (String, Vec<Box<dyn ToSql>>) {
         }
     };
     let text = |text: &Arc<str>| -> Box<dyn ToSql> { Box::new(text.to_string()) };
-    let time = |at: &u64| -> Box<dyn ToSql> { Box::new(number::kept(*at)) };
+    let time = |at: &u64| -> Box<dyn ToSql> { Box::new(number::to_i64(*at)) };
     only("agent = ?", query.agent.as_ref().map(text));
     only(
         "key IN (SELECT log FROM labels WHERE label = ?)",
@@ -126,12 +126,12 @@ fn read(row: &Row<'_>, owners: &Owners) -> Result<LogInfo, Fault> {
 
 /// Sets the metadata of a log.
 pub(super) fn describe(db: &Connection, log: &LogId, about: &SessionMeta) -> Result<(), Fault> {
-    let key =
-        place::key(db, log)?.ok_or_else(|| JournalError::of_log(JournalErrorKind::Missing, log))?;
+    let key = place::key(db, log)?
+        .ok_or_else(|| JournalError::for_log(JournalErrorKind::Missing, log))?;
     let parent = about
         .parent
         .as_ref()
-        .map(|(parent, seq)| (&*parent.0, number::kept(seq.0)));
+        .map(|(parent, seq)| (&*parent.0, number::to_i64(seq.0)));
     let sql = "UPDATE logs SET title = ?2, agent = ?3, parent = ?4, parent_seq = ?5 WHERE key = ?1";
     let (of, shared) = parent.unzip();
     db.prepare_cached(sql)?.execute(params![
@@ -159,7 +159,7 @@ pub(super) fn rename(
 ) -> Result<(), Fault> {
     let key = own::nobodys(db, owners, from)?;
     if place::key(db, to)?.is_some() {
-        return Err(JournalError::of_log(JournalErrorKind::Exists, to).into());
+        return Err(JournalError::for_log(JournalErrorKind::Exists, to).into());
     }
     db.prepare_cached("UPDATE logs SET id = ?2 WHERE key = ?1")?
         .execute(params![key, &*to.0])?;
@@ -171,7 +171,10 @@ pub(super) fn rename(
 /// Deletes a log; its attachments wait for a sweep, for other logs may have them too.
 pub(super) fn delete(db: &Connection, owners: &Owners, log: &LogId) -> Result<(), Fault> {
     let key = own::nobodys(db, owners, log)?;
-    let (first, last) = (place::of(key, Seq(0)), place::of(key, Seq(place::MAX_SEQ)));
+    let (first, last) = (
+        place::record_place(key, Seq(0)),
+        place::record_place(key, Seq(place::MAX_SEQ)),
+    );
     for sql in [
         "DELETE FROM records WHERE place BETWEEN ?1 AND ?2",
         "DELETE FROM attached WHERE place BETWEEN ?1 AND ?2",

@@ -75,7 +75,7 @@ impl Watch {
                 .read(move |db| page(db, &kv, &prefix, &told))
                 .await
             {
-                Ok(changes) if changes.is_empty() => self.listener.changed().await,
+                Ok(changes) if changes.is_empty() => self.listener.wait_for_change().await,
                 Ok(changes) => self.waiting = changes.into(),
                 Err(fault) => {
                     self.is_failing = true;
@@ -102,7 +102,14 @@ fn page(
         find::COLUMNS
     );
     let mut select = db.prepare_cached(&sql)?;
-    let mut rows = select.query(params![kv, number::kept(told.0.0), told.1, from, to, PAGE])?;
+    let mut rows = select.query(params![
+        kv,
+        number::to_i64(told.0.0),
+        told.1,
+        from,
+        to,
+        PAGE
+    ])?;
     let mut changes = Vec::new();
     while let Some(row) = rows.next()? {
         changes.push(Changed {

@@ -51,10 +51,10 @@ pub(super) fn write(
         .prepare_cached(sql)?
         .query_row(numbered, |row| Ok((row.get(0)?, row.get(1)?)))?;
     for row in rows {
-        change(db, key, version, row, number::kept(now_ms))?;
+        change(db, key, version, row, number::to_i64(now_ms))?;
     }
     let removed = rows.iter().filter(|row| row.put.is_none()).count();
-    if version % FORGET_EVERY == 0 || number::kept(removed as u64) >= FORGET_EVERY {
+    if version % FORGET_EVERY == 0 || number::to_i64(removed as u64) >= FORGET_EVERY {
         forget(db, key)?;
     }
     Ok(Version(number::read(version)))

@@ -25,7 +25,7 @@ pub(super) struct FactRow {
 
 impl FactRow {
     /// The row of a fact, if it may be one.
-    pub(super) fn of(fact: NewFact) -> Result<Self, Fault> {
+    pub(super) fn from_fact(fact: NewFact) -> Result<Self, Fault> {
         let NewFact {
             id,
             text,
@@ -40,9 +40,9 @@ impl FactRow {
         Ok(Self {
             id,
             text,
-            metadata: written(&metadata)?,
+            metadata: encode_metadata(&metadata)?,
             vector,
-            now_ms: number::kept(now_ms),
+            now_ms: number::to_i64(now_ms),
         })
     }
 }
@@ -102,11 +102,11 @@ pub(super) fn update(
         index(db, owner, row, text)?;
         vectors::set(db, owner, row, vector.as_ref())?;
     }
-    let updated_ms = number::kept(change.now_ms);
+    let updated_ms = number::to_i64(change.now_ms);
     fact.updated_ms = number::read(updated_ms);
     let sql =
         "UPDATE facts SET text = ?3, metadata = ?4, updated_ms = ?5 WHERE owner = ?1 AND row = ?2";
-    let metadata = written(&fact.metadata)?;
+    let metadata = encode_metadata(&fact.metadata)?;
     db.prepare_cached(sql)?
         .execute(params![owner, row, &*fact.text, metadata, updated_ms])?;
     Ok(Some(fact))
@@ -144,7 +144,7 @@ fn index(db: &Connection, owner: i64, row: i64, text: &str) -> Result<(), Fault>
     Ok(())
 }
 
-fn written(metadata: &Metadata) -> Result<String, Fault> {
+fn encode_metadata(metadata: &Metadata) -> Result<String, Fault> {
     let json = json::write(metadata, "the metadata")?;
     if json.len() > MAX_METADATA_BYTES {
         let why = format!(

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::super::fault::Fault;
 
 /// Returns the place up to which a source was read; 0 if none is kept.
-pub(super) fn marked(db: &Connection, owner: i64, source: &str) -> Result<u64, Fault> {
+pub(super) fn read_mark(db: &Connection, owner: i64, source: &str) -> Result<u64, Fault> {
     let mut select =
         db.prepare_cached("SELECT upto FROM marks WHERE owner = ?1 AND source = ?2")?;
     let upto: Option<i64> = select
@@ -22,7 +22,7 @@ pub(super) fn mark(
     from: u64,
     to: u64,
 ) -> Result<bool, Fault> {
-    if marked(db, owner, source)? != from {
+    if read_mark(db, owner, source)? != from {
         return Ok(false);
     }
     // Marks are only compared with each other, so all 64 bits can be kept.
