@@ -33,11 +33,11 @@ static ASKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// True if the user trusts this content. Trust is requested once for each content, and stored.
 pub(crate) fn is_trusted(wants: &Wants, trusting: Trusting) -> Result<bool, Problem> {
-    let store = TrustStore::of_user();
+    let store = TrustStore::for_user();
     if trusting == Trusting::Given
         || store
             .holds(wants.digest())
-            .map_err(|error| of_runtime(&error))?
+            .map_err(|error| runtime_problem(&error))?
     {
         return Ok(true);
     }
@@ -55,7 +55,9 @@ pub(crate) fn is_trusted(wants: &Wants, trusting: Trusting) -> Result<bool, Prob
     tell(&text);
     let is_trusted = answered("trust it? [y/N] ")?;
     if is_trusted {
-        store.trust(wants).map_err(|error| of_runtime(&error))?;
+        store
+            .trust(wants)
+            .map_err(|error| runtime_problem(&error))?;
     }
     Ok(is_trusted)
 }

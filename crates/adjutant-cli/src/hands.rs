@@ -87,7 +87,7 @@ impl Hands {
         for port in &settings.publish {
             shell = shell
                 .publish(*port)
-                .map_err(|error| Problem::of(Exit::Usage, &error))?;
+                .map_err(|error| Problem::from_error(Exit::Usage, &error))?;
         }
         let (plan, ask) = (Plan::new().toolbox(), ask_user());
         let boxes = vec![

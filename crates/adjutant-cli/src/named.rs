@@ -90,7 +90,7 @@ async fn moved(sessions: &Sessions, root: &Path) -> Result<Newest, Problem> {
     let page = sessions
         .list(&query)
         .await
-        .map_err(|error| trouble::of_journal(&error))?;
+        .map_err(|error| trouble::journal_problem(&error))?;
     let missing = page.logs.into_iter().filter_map(|info| {
         let place = directory(&info).ok()??.to_owned();
         (!Path::new(&place).exists()).then_some((place, info))
@@ -125,7 +125,7 @@ async fn moved(sessions: &Sessions, root: &Path) -> Result<Newest, Problem> {
         .filter(|(of, info)| *of == *place && fits(info))
     {
         let moved = sessions.label(&info.log, &[&new], &[&old]).await;
-        moved.map_err(|error| trouble::of_journal(&error))?;
+        moved.map_err(|error| trouble::journal_problem(&error))?;
     }
     let notice = format!(
         "notice: the sessions of {} are continued here",

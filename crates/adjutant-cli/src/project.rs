@@ -49,7 +49,7 @@ impl Project {
     /// Reads the plugins of the project and of the user: each with its scope, and the problems, one line each.
     pub(crate) fn plugins(&self) -> (Vec<(&'static str, Plugin)>, Vec<String>) {
         let data = |root: &Path| {
-            let name = Digest::of(root.as_os_str().as_encoded_bytes()).to_string();
+            let name = Digest::compute(root.as_os_str().as_encoded_bytes()).to_string();
             let place = store::place().unwrap_or_else(|_| env::temp_dir());
             place.join("plugins").join(name.get(..32).unwrap_or(&name))
         };

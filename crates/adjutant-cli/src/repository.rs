@@ -65,7 +65,7 @@ impl Repository {
             .find_map(|line| line.trim().strip_prefix("url")?.trim().strip_prefix('='))
             .unwrap_or_default();
         let text = format!("{}\0{}", remote.trim(), self.below.display());
-        let digest = Digest::of(text.as_bytes()).to_string();
+        let digest = Digest::compute(text.as_bytes()).to_string();
         digest.get(..16).unwrap_or(&digest).to_owned()
     }
 

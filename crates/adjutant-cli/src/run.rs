@@ -121,7 +121,7 @@ async fn perform(
     if let Some(store) = store.filter(|_| is_kept(args))
         && let Err(error) = retention::prune(&store).await
     {
-        let problem = trouble::of_journal(&error).line();
+        let problem = trouble::journal_problem(&error).line();
         screen.tell(&format!("warning: old sessions are not deleted: {problem}"));
     }
     ended
@@ -203,7 +203,7 @@ impl SessionChoice<'_> {
                 if args.session.is_some() && info.about.labels.contains(retention::LABEL) {
                     // A session that the user names is not deleted automatically.
                     let labeled = sessions.label(&kept.name, &[], &[retention::LABEL]).await;
-                    labeled.map_err(|error| trouble::of_journal(&error))?;
+                    labeled.map_err(|error| trouble::journal_problem(&error))?;
                 }
                 made.hands
                     .rules
@@ -224,12 +224,12 @@ impl SessionChoice<'_> {
                 sessions
                     .create(&kept.name, about)
                     .await
-                    .map_err(|error| trouble::of_session(&error, &name))?;
+                    .map_err(|error| trouble::session_problem(&error, &name))?;
                 if is_named {
                     screen.tell(&format!("session: {name} (new)"));
                 }
             }
-            Err(error) => return Err(trouble::of_journal(&error)),
+            Err(error) => return Err(trouble::journal_problem(&error)),
         }
         Ok(kept)
     }

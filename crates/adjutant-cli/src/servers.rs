@@ -109,7 +109,9 @@ impl Servers {
         let is_trusted = !is_asked
             || trusting == Trusting::Given
             || consent::is_trusted(
-                &file.wants_in(root).map_err(|error| of_runtime(&error))?,
+                &file
+                    .wants_in(root)
+                    .map_err(|error| runtime_problem(&error))?,
                 trusting,
             )?;
         if let Some(data) = file.data.as_ref().filter(|_| is_trusted) {

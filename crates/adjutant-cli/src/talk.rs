@@ -285,7 +285,7 @@ impl<'a> Talk<'a> {
                 if let EventKind::RunFinished { result } = &event.kind
                     && event.who.depth == 0
                 {
-                    let took = Took::of(result);
+                    let took = Took::from_result(result);
                     self.took = Some(self.took.map_or(took, |all| all.and(took)));
                 }
             }

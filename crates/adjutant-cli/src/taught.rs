@@ -46,14 +46,14 @@ pub(crate) fn find(
         .folders
         .iter()
         .map(|path| Root::named(path).follow_links());
-    Skills::load(named.chain(roots(directory, &trust))).map_err(|error| of(&error))
+    Skills::load(named.chain(roots(directory, &trust))).map_err(|error| skill_problem(&error))
 }
 
 /// Returns what the skills of a project want, for each of its directories of skills.
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn of_project(directory: &Path) -> Result<Vec<Wants>, Problem> {
+pub(crate) fn project_wants(directory: &Path) -> Result<Vec<Wants>, Problem> {
     let all = Arc::new(Mutex::new(Vec::new()));
     let asked = Arc::clone(&all);
     let trust = Trust::ask(move |ask| {
@@ -63,7 +63,7 @@ pub(crate) fn of_project(directory: &Path) -> Result<Vec<Wants>, Problem> {
             .push(wants(ask));
         false
     });
-    Skills::load(roots(directory, &trust)).map_err(|error| of(&error))?;
+    Skills::load(roots(directory, &trust)).map_err(|error| skill_problem(&error))?;
     let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(std::mem::take(&mut *all))
 }

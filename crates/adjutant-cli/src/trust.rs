@@ -18,7 +18,7 @@ use crate::{
     project::Project,
     screen::{tell, write},
     servers, taught,
-    trouble::of_runtime,
+    trouble::runtime_problem,
     up::made,
 };
 
@@ -85,12 +85,16 @@ fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
             .iter()
             .map(|file| read_manifest_requests(file))
             .collect::<Result<Vec<_>, _>>()?;
-        all.extend(of_servers(&path.join(FILE_NAME))?);
-        all.extend(taught::of_project(path)?);
+        all.extend(read_server_requests(&path.join(FILE_NAME))?);
+        all.extend(taught::project_wants(path)?);
         let project = Project::find(path);
         for (scope, plugin) in project.plugins().0 {
             if let Some(servers) = plugin.servers.filter(|_| scope == "project") {
-                all.push(servers.wants_in(path).map_err(|error| of_runtime(&error))?);
+                all.push(
+                    servers
+                        .wants_in(path)
+                        .map_err(|error| runtime_problem(&error))?,
+                );
             }
         }
         let agents = place.entries()?.all;

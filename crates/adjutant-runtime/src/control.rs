@@ -107,7 +107,10 @@ impl ControlPlane {
     ///
     /// # Errors
     /// `Init` if the port is in use.
-    pub async fn of(agents: Vec<(Arc<str>, Arc<dyn Prompter>)>, port: u16) -> Result<Self, Error> {
+    pub async fn bind_agents(
+        agents: Vec<(Arc<str>, Arc<dyn Prompter>)>,
+        port: u16,
+    ) -> Result<Self, Error> {
         let row = |agent| AgentRow {
             agent,
             id: Uuid::new_v4(),

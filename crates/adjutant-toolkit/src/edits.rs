@@ -136,7 +136,7 @@ impl Edits {
             for change in &plan.changes {
                 files.seen(
                     change.path.clone(),
-                    change.after.as_ref().map(|bytes| Digest::of(bytes)),
+                    change.after.as_ref().map(|bytes| Digest::compute(bytes)),
                     change.encoding(),
                 );
             }

@@ -19,7 +19,7 @@ use tokio::{
     task::coop::unconstrained,
 };
 
-use super::{LocalExecutor, Performed, bound, contain::failed, prepare::Restore};
+use super::{LocalExecutor, Performed, bound, contain::failure_result, prepare::Restore};
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
@@ -353,7 +353,7 @@ impl Admit {
                 Ok(()) => self.ask(tool, admitted, ask),
                 Err(result) => self.turn_down(Some(tool), result),
             },
-            Err(panic) => self.turn_down(Some(tool), texts::panicked_rule(&panic)),
+            Err(panic) => self.turn_down(Some(tool), texts::rule_panic_result(&panic)),
         }
     }
 
@@ -365,8 +365,8 @@ impl Admit {
         let conversation = self.feed.conversation(history.clone(), self.place.turn);
         let check = || tool.check(args, &conversation);
         match catch_unwind(AssertUnwindSafe(check)) {
-            Ok(checked) => checked.map_err(|error| failed(&error)),
-            Err(panic) => Err(texts::panicked_rule(&panic_text(&*panic))),
+            Ok(checked) => checked.map_err(|error| failure_result(&error)),
+            Err(panic) => Err(texts::rule_panic_result(&panic_text(&*panic))),
         }
     }
 

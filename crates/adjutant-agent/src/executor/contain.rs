@@ -201,7 +201,7 @@ pub(super) fn go_on<R: Future>(
 }
 
 /// The result of a call that failed with this error.
-pub(super) fn failed(error: &ToolError) -> CallResult {
+pub(super) fn failure_result(error: &ToolError) -> CallResult {
     let status = match error.kind {
         ToolErrorKind::InvalidArguments => Status::InvalidArguments,
         ToolErrorKind::Denied => Status::Denied,

@@ -127,7 +127,10 @@ pub struct Part {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Any JSON.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_some"
+    )]
     pub data: Option<Value>,
     /// The name of a file.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -208,7 +211,10 @@ pub struct SendOptions {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub return_immediately: bool,
     /// The address that updates are pushed to as well.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "pushed")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "deserialize_push_config"
+    )]
     pub task_push_notification_config: Option<PushConfig>,
 }
 

@@ -104,7 +104,7 @@ fn read(
             if let Some(text) = known {
                 let excerpt = FileExcerpt::new(&args.path, text.len() as u64, first, last);
                 let mut shown = excerpt.take(text.as_bytes(), stop)?;
-                let digest = Some(Digest::of(text.as_bytes()));
+                let digest = Some(Digest::compute(text.as_bytes()));
                 let note = (&*opened.path, digest.clone(), None);
                 tell(&mut shown, [note].into_iter());
                 seen.note(opened.path, digest, None);
@@ -125,7 +125,7 @@ fn read(
                 Some((encoding, text)) => excerpt.encoded(*encoding).take(text.as_bytes(), stop)?,
                 None => excerpt.take(file, stop)?,
             };
-            let digest = bytes.map(|bytes| Digest::of(&bytes));
+            let digest = bytes.map(|bytes| Digest::compute(&bytes));
             let note = (&*opened.path, digest.clone(), encoding);
             tell(&mut shown, [note].into_iter());
             seen.note(opened.path, digest, encoding);

@@ -229,7 +229,8 @@ fn second_process_is_refused_when_one_works_in_the_session() {
             child.id()
         );
         let refused = |seen: Seen| {
-            let end = " s\nhint: `adjutant sessions stop s` requests its end; runs may --take-over\n";
+            let end =
+                " s\nhint: `adjutant sessions stop s` requests its end; runs may --take-over\n";
             assert_eq!(
                 (seen.code, seen.stdout.as_str()),
                 (Some(2), ""),
