@@ -43,7 +43,7 @@ pub(crate) struct Hands {
     /// The servers of the directory and of the user.
     pub(crate) servers: Servers,
     /// Notices about the rules, one line each.
-    pub(crate) told: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// The directory, with links resolved.
     pub(crate) root: PathBuf,
     /// The file with the rules that the user approved for this directory. It is in the user's state directory, so that
@@ -100,7 +100,7 @@ impl Hands {
         ];
         let agreed = rules_file(&place);
         let rules = Rules::new(&place).mode(mode).in_sandbox(sandbox.holds());
-        let told = servers.told.iter().chain(&settings.told).cloned().collect();
+        let warnings = servers.told.iter().chain(&settings.told).cloned().collect();
         let mut hands = Self {
             files,
             boxes,
@@ -108,7 +108,7 @@ impl Hands {
             rules,
             sandbox,
             servers,
-            told,
+            warnings,
             root: place,
             agreed,
         };
@@ -179,7 +179,7 @@ impl Hands {
         self.rules = rules.map_err(|error| Problem::from_error(Exit::Usage, &error))?;
         if unused > 0 {
             let hint = "hint: read them, then say --trust";
-            self.told.push(format!(
+            self.warnings.push(format!(
                 "rules: {name}: warning: nobody trusts what it allows: {unused} not used; {hint}"
             ));
         }

@@ -88,7 +88,7 @@ impl RunManifest {
         )?;
         if let Some(editor) = editor {
             hands
-                .told
+                .warnings
                 .extend(hands.servers.take_of_editor(&editor.mcp_servers, root)?);
             hands.boxes.extend(editor.terminal.clone());
         }
@@ -160,7 +160,7 @@ impl RunManifest {
         self.notes
             .told
             .iter()
-            .chain(&self.hands.told)
+            .chain(&self.hands.warnings)
             .for_each(|line| screen.tell(line));
         for (what, lines) in [
             ("skills", &self.skills_told),

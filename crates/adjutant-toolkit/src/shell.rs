@@ -5,6 +5,8 @@ mod kept;
 mod output;
 mod plain;
 mod run;
+#[cfg(test)]
+mod secrets_tests;
 mod tools;
 
 use std::{

@@ -272,7 +272,7 @@ impl Undo {
             .iter()
             .all(|change| found != change.after.as_ref() && found != change.before.as_ref())
         {
-            return Err("somebody else changed it since".to_owned());
+            return Err("it was changed by another program since".to_owned());
         }
         let Some(wanted) = &first.before else {
             let made: u32 = changes

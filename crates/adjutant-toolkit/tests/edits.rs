@@ -341,7 +341,7 @@ fn file_in_an_old_encoding_is_read_and_edited_in_place() {
     // Both tools give the same reason.
     for (bytes, reason) in [
         (
-            &b"caf\xc3\xa9\n\xff\n"[..],
+            &b"caf\xc3\xa9s, caf\xc3\xa9\n\xff\n"[..],
             "is UTF-8 with an invalid byte in line 2",
         ),
         (b"\0\x01", "is a binary file"),
@@ -667,7 +667,7 @@ fn undo_refuses_what_was_changed_since_and_deletes_nothing_else() {
     assert_eq!(error.kind(), ErrorKind::Undo);
     assert_eq!(
         error.to_string(),
-        "nothing was put back: f: somebody else changed it since"
+        "nothing was put back: f: it was changed by another program since"
     );
     assert_eq!(desk.text("new/deep/g"), "g\n");
     desk.put("f", "two\n");
@@ -883,7 +883,7 @@ fn changes_of_others_are_never_lost_whenever_they_come() {
                 "was changed meanwhile",
                 "since it was read",
                 "was not read",
-                "somebody else changed it",
+                "it was changed by another program",
             ];
             assert!(
                 told.as_ref()

@@ -280,7 +280,7 @@ fn chosen<'a>(
         .any(|two| two[0].session != two[1].session)
     {
         let problem = Problem::new(Exit::Usage, "they wait in several sessions");
-        return Err(problem.hint("answer those of one at a time"));
+        return Err(problem.hint("answer the pauses of one session at a time"));
     }
     Ok(chosen)
 }

@@ -40,7 +40,8 @@ proptest! {
             None => prop_assert!(!skills.findings().is_empty()),
         }
         let checked = check(&den.path("skills")).expect("the folder can be read");
-        prop_assert_eq!(checked.skills.len(), skills.all().len());
+        // A check is stricter than a load, which reads some wrong texts with a warning.
+        prop_assert!(checked.skills.len() <= skills.all().len());
     }
 
     #[test]

@@ -233,7 +233,7 @@ fn one_skill_is_refused_with_its_place_when_its_yaml_is_wrong() {
     assert_eq!(den.told(&skills), [expect]);
     let message = skills.findings()[0].to_string();
     assert!(
-        message.contains("SKILL.md:3:22: error: the front matter is not YAML: "),
+        message.contains("SKILL.md:3:14: error: the front matter is not YAML: "),
         "{message}"
     );
 }

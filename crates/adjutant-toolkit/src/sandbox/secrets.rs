@@ -11,7 +11,7 @@ use std::{
 /// Files and directories of the home that hold credentials, or text that often contains some (histories).
 ///
 /// Sources: the manuals of the programs (2026-11), and the lists of similar sandboxes: cplt (issue 26), nub (pull request 403).
-pub(super) const HIDDEN: &[&str] = &[
+pub(crate) const HIDDEN: &[&str] = &[
     // Adjutant: settings and rules, sessions, tokens and trust, agents.
     ".config/adjutant",
     ".local/share/adjutant",
@@ -188,7 +188,7 @@ pub(super) const HIDDEN: &[&str] = &[
 ];
 /// Files of settings that may contain credentials, and the variable that names another place. Each is copied into the home of the
 /// commands.
-pub(super) const COPIED: &[(&str, &str)] = &[
+pub(crate) const COPIED: &[(&str, &str)] = &[
     (".npmrc", "NPM_CONFIG_USERCONFIG"),
     (".yarnrc", ""),
     (".config/pip/pip.conf", "PIP_CONFIG_FILE"),
@@ -199,7 +199,7 @@ pub(super) const COPIED: &[(&str, &str)] = &[
     (".cargo/config.toml", ""),
 ];
 /// Variables whose value is the path of a credential, or a list of such paths.
-pub(super) const NAMED: &[&str] = &[
+pub(crate) const NAMED: &[&str] = &[
     "ADJUTANT_HOME",
     "ADJUTANT_MCP_TOKENS",
     "ADJUTANT_STORE",
@@ -444,7 +444,7 @@ const RANDOM: usize = 20;
 
 /// Returns settings as lines (`npm`, `pip`, `yarn`) or as TOML without comments and credentials; `None` if they have none. A setting
 /// of several lines is left out as a whole.
-fn without_credentials(text: &str) -> Option<String> {
+pub(crate) fn without_credentials(text: &str) -> Option<String> {
     let mut kept = String::new();
     let mut has_credentials = false;
     for setting in settings(text) {
@@ -580,6 +580,3 @@ impl OpenValue {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -337,7 +337,10 @@ fn files_are_put_back_when_a_session_is_undone() {
         std::fs::write(&poem, "mine\n").expect("it can be written");
         let refused = desk.see(&["undo", "s", "--to", "0"]);
         assert!(
-            refused.code == Some(1) && refused.stderr.contains("somebody else changed it since"),
+            refused.code == Some(1)
+                && refused
+                    .stderr
+                    .contains("it was changed by another program since"),
             "{refused:#?}"
         );
         std::fs::write(&poem, "one\n").expect("it can be written");

@@ -13,8 +13,11 @@ use adjutant_tool::CallContext;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{COPIED, HIDDEN, NAMED, without_credentials};
-use crate::{Network, Sandbox, Shell};
+use super::Shell;
+use crate::{
+    Network, Sandbox,
+    sandbox::secrets::{COPIED, HIDDEN, NAMED, without_credentials},
+};
 
 /// Marks the process that has a home of its own.
 const HOME_IS_PLANTED: &str = "ADJUTANT_TEST_HOME";
@@ -36,7 +39,7 @@ fn in_home(test: &str, variables: &[(&str, &str)], act: impl Fn(&Path)) {
     let mut own = Command::new(env::current_exe().expect("a program"));
     own.args([
         "--exact",
-        &format!("sandbox::secrets::tests::{test}"),
+        &format!("shell::secrets_tests::{test}"),
         "--nocapture",
     ]);
     for name in [
@@ -195,7 +198,7 @@ fn no_row_can_be_read_where_its_directory_can() {
 #[test]
 fn no_way_of_reading_reaches_a_credential() {
     in_home("no_way_of_reading_reaches_a_credential", &[], |home| {
-        let table = include_str!("../../../tests/attacks/8-secrets.txt");
+        let table = include_str!("../../tests/attacks/8-secrets.txt");
         let (mut real, mut through) = (0, Vec::new());
         for row in table.lines().filter(|row| !row.starts_with('#')) {
             let (name, script) = row.split_once(" :: ").expect(row);
