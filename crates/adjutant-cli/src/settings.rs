@@ -80,8 +80,10 @@ impl SandboxSettings {
                 all.env.extend(theirs.env);
                 all.limits.extend(theirs.limits);
             } else {
-                let widens = !(theirs.read.is_empty() && theirs.write.is_empty())
-                    || !(theirs.env.is_empty() && theirs.limits.is_empty());
+                let widens = !(theirs.read.is_empty()
+                    && theirs.write.is_empty()
+                    && theirs.env.is_empty()
+                    && theirs.limits.is_empty());
                 match theirs.network {
                     Some(Network::None) => all.network = Some(Network::None),
                     None if !widens => {}

@@ -84,7 +84,7 @@ pub struct Sandbox {
     write: Vec<PathBuf>,
     keep: Vec<PathBuf>,
     network: Network,
-    limits: CommandLimits,
+    limits: Box<CommandLimits>,
 }
 
 /// The network that a command has.
@@ -205,7 +205,7 @@ impl Sandbox {
     /// Sets the limits of each call.
     #[must_use]
     pub fn limits(mut self, limits: CommandLimits) -> Self {
-        self.limits = limits;
+        self.limits = Box::new(limits);
         self
     }
 
@@ -299,7 +299,7 @@ impl Sandbox {
             write: Vec::new(),
             keep: Vec::new(),
             network: Network::None,
-            limits: CommandLimits::default(),
+            limits: Box::default(),
         }
     }
 }

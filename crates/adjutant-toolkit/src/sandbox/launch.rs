@@ -224,7 +224,7 @@ impl Live {
             }
         }
         let census = Census::new(id, began, sandbox.limits.processes);
-        let usage = Usage::new(id, sandbox.limits, places);
+        let usage = Usage::new(id, *sandbox.limits, places);
         let (_watched, _proxy) = (watched, proxy);
         Ok(Self {
             child,
@@ -232,7 +232,7 @@ impl Live {
             mark,
             census,
             usage,
-            limits: sandbox.limits,
+            limits: *sandbox.limits,
             held,
             output,
             errors,

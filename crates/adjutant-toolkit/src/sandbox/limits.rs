@@ -154,7 +154,7 @@ impl fmt::Display for ReachedLimit {
 fn shorten(number: u64, units: &[(&str, u64)]) -> String {
     match units
         .iter()
-        .find(|(_, factor)| number > 0 && number % factor == 0)
+        .find(|(_, factor)| number > 0 && number.is_multiple_of(*factor))
     {
         Some((unit, factor)) => format!("{}{unit}", number / factor),
         None => number.to_string(),

@@ -237,7 +237,7 @@ pub(super) fn explain(sandbox: &Sandbox, output: &str, root: &Path) -> Option<St
     #[cfg(not(target_os = "linux"))]
     let _ = root;
     if sandbox.limits.file.is_some() && LARGE.iter().any(|large| output.contains(large)) {
-        let (limit, limits) = (Limit::File, sandbox.limits);
+        let (limit, limits) = (Limit::File, *sandbox.limits);
         return Some(ReachedLimit { limit, limits }.to_string());
     }
     let protected = protected_in(output);
