@@ -57,7 +57,7 @@ pub trait Spawn: Send + Sync {
     ///
     /// The same key in another call is another child. It is unattended: its questions are not sent outside. While it
     /// is running, a run does not park. After a crash it is open again if its call is entered again, or if
-    /// [`Middleware::begun`](crate::Middleware::begun) continues it.
+    /// [`Middleware::on_start`](crate::Middleware::on_start) continues it.
     ///
     /// # Errors
     /// Like [`open`](Spawn::open), and `Failed` where nothing outlives a call.

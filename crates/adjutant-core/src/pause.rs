@@ -46,7 +46,7 @@ pub struct Pause {
     pub deadline_ms: Option<u64>,
 }
 
-/// An answer with its pause: [`Pause::answered`] creates one that is valid only for the displayed pause.
+/// An answer with its pause: [`Pause::with_answer`] creates one that is valid only for the displayed pause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
     /// The pause.

@@ -30,7 +30,7 @@ const TRIES: (u32, Duration) = (9, Duration::from_millis(50));
 /// Children run as sessions of a journal, wherever a worker is free.
 ///
 /// The agents of a [`Fleet`](crate::Fleet) over this journal must include those of its children:
-/// [`ChildRole::of`](adjutant_agent::ChildRole::of) returns the agent that a session needs. The parent's session must
+/// [`ChildRole::from_info`](adjutant_agent::ChildRole::from_info) returns the agent that a session needs. The parent's session must
 /// be driven by such a worker too, or be resumed by its driver.
 #[derive(Clone)]
 pub struct FleetPlacement {

@@ -94,7 +94,7 @@ impl Collector {
         Some(reply)
     }
 
-    /// Returns the reply so far, like [`interrupted`](Collector::interrupted), while the attempt is running.
+    /// Returns the reply so far, like [`into_interrupted`](Collector::into_interrupted), while the attempt is running.
     pub fn so_far(&self) -> Option<Reply> {
         let mut reply = Reply::new(self.model.clone()?, FinishReason::Interrupted);
         reply.usage = self.usage;

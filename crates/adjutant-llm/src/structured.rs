@@ -125,7 +125,7 @@ impl<T: DeserializeOwned> Shape<T> {
         }
     }
 
-    /// The name and the original schema, from which [`of`](Self::of) creates the same shape.
+    /// The name and the original schema, from which [`from_format`](Self::from_format) creates the same shape.
     pub fn original_format(&self) -> Format {
         self.form.original_format()
     }
@@ -198,7 +198,7 @@ pub async fn complete_as<T: DeserializeOwned + JsonSchema>(
 /// Requests JSON that fits a schema; see [`Shape`], which compiles it only once.
 ///
 /// # Errors
-/// The errors of [`Shape::of`] and [`Shape::ask`].
+/// The errors of [`Shape::from_format`] and [`Shape::ask`].
 pub async fn complete_json(
     model: &(impl Model + ?Sized),
     request: Request,

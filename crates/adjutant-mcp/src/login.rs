@@ -30,7 +30,7 @@ const PROBE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 /// use adjutant_mcp::{HttpConfig, Login, LoginOptions, Tokens};
 ///
 /// let mut server = HttpConfig::new("https://mcp.example.com/mcp");
-/// server.tokens = Tokens::stored("/home/me/.config/tokens");
+/// server.tokens = Tokens::from_directory("/home/me/.config/tokens");
 /// let login = Login::begin("example", &server, LoginOptions::default()).await?;
 /// println!("open {}", login.url());
 /// login.finish().await

@@ -17,7 +17,7 @@
 //! board.create(NewTask::new("Plant a tree").after(dig.id.clone())).await?;
 //!
 //! let mine = board.claim_next("gardener-1", Duration::from_secs(60)).await?.expect("one task is ready");
-//! board.finish(&mine.id, "gardener-1", Finish::completed("It is a metre deep.")).await?;
+//! board.finish(&mine.id, "gardener-1", Finish::success("It is a metre deep.")).await?;
 //! let next = board.claim_next("gardener-2", Duration::from_secs(60)).await?.expect("now the other one is, too");
 //! assert_eq!((&*next.title, next.status), ("Plant a tree", TaskStatus::InProgress));
 //! # Ok::<(), adjutant_orchestration::Error>(())

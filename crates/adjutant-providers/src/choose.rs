@@ -51,7 +51,7 @@ type Vars = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The model with this name, with keys and base URLs of the environment.
 ///
-/// Names: `provider/model`, for each of [`Provider::known`]; `offline/planner`. A model that the catalogue does not
+/// Names: `provider/model`, for each of [`Provider::all`]; `offline/planner`. A model that the catalogue does not
 /// list queries its server for its limits before its first request; [`Chooser::resolve`] queries it immediately.
 ///
 /// # Errors

@@ -18,7 +18,7 @@ macro_rules! dialect {
     ($($(#[doc = $doc:literal])* $name:ident: $kind:ty,)*) => {
         /// The dialect of one vendor or server: the things it does in its own way on the Chat Completions wire.
         ///
-        /// [`Dialect::of`] returns the dialects of many providers. [`Dialect::patched`] changes single fields, for
+        /// [`Dialect::for_provider`] returns the dialects of many providers. [`Dialect::patched`] changes single fields, for
         /// example from a configuration file.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[non_exhaustive]

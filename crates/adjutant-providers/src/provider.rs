@@ -324,7 +324,7 @@ impl Provider {
         }
     }
 
-    /// Makes this one of the [known](Self::known) providers of the whole process, and its wire known by name: to
+    /// Makes this one of the [known](Self::all) providers of the whole process, and its wire known by name: to
     /// [`model`](fn@crate::model), to choosers that are made from now on, and so to manifests and to a command that is built
     /// with it. It stays as long as the process lives.
     ///

@@ -41,7 +41,7 @@ pub trait Encode {
     /// follow it.
     fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages;
 
-    /// Writes the messages of an entry in the form that the model may receive ([`shown`](crate::wire::shown)).
+    /// Writes the messages of an entry in the form that the model may receive ([`project_entry`](crate::wire::project_entry)).
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>);
 
     /// Returns true if thinking that does not fit the conversation before it is left out of this request, because the server

@@ -6,7 +6,7 @@
 //!
 //! 1. the vendor's JSON, as serde types that borrow;
 //! 2. [`Encode`]: the head of a request (options with [`effective`], tools, the system prompt), and the messages of
-//!    an entry, which [`shown`] returns in the form that the model may receive, whichever model wrote it;
+//!    an entry, which [`project_entry`] returns in the form that the model may receive, whichever model wrote it;
 //! 3. [`Decode`]: the state of one answer; [`Blocks`] number the content, [`Finish`] decides how it stopped,
 //!    [`refusal`] classifies an error in the middle;
 //! 4. [`Wire`]: where requests go, how a caller is known, and whether the answer is events or [lines](Framing::Lines).
@@ -38,10 +38,10 @@
 //!     }
 //!
 //!     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-//!         match shown(entry, &self.0, warnings) {
+//!         match project_entry(entry, &self.0, warnings) {
 //!             ProjectedEntry::User(pieces) => pieces.iter().for_each(|piece| match piece {
 //!                 Piece::Text(text) => tail.push(text),
-//!                 _ => changed(warnings, "[media omitted: this server takes text]"),
+//!                 _ => warn_changed(warnings, "[media omitted: this server takes text]"),
 //!             }),
 //!             ProjectedEntry::Turn(turn) => turn.parts.iter().for_each(|part| match part {
 //!                 ReplyPart::Text { text, .. } => tail.push(text),

@@ -37,7 +37,7 @@ use log::Log;
 /// assert_eq!(call.enter(order).await, Entered::Waiting(asked));
 /// call.answer("sure", Answer::approve())?;
 /// assert_eq!(call.enter(order).await, Entered::Ended("shipped 7".to_owned()));
-/// assert_eq!((call.asked("reserve"), call.ran("reserve")), (3, 1));
+/// assert_eq!((call.request_count("reserve"), call.ran("reserve")), (3, 1));
 /// # Ok::<(), ToolError>(())
 /// # }).expect("the answer fits");
 /// ```

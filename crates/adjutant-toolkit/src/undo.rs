@@ -22,7 +22,7 @@ const MAX_KEPT: u64 = 4 * 1024 * 1024 * 1024;
 
 /// Saves files in a separate directory before an agent changes them, each under its digest.
 ///
-/// The changes are in the log of the run, as notes that [`FileChange::of_note`] reads. Clones share the directory.
+/// The changes are in the log of the run, as notes that [`FileChange::from_note`] reads. Clones share the directory.
 #[derive(Debug, Clone)]
 pub struct Undo {
     folder: Arc<PathBuf>,

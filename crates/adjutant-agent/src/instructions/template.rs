@@ -48,7 +48,7 @@ const MAX_STEPS: u64 = 1_000_000;
 /// ```
 /// use adjutant_agent::instructions::{Instructions, Template};
 ///
-/// let template = Template::new("You help {{ user }}.")?.required(["user"]);
+/// let template = Template::new("You help {{ user }}.")?.with_required(["user"]);
 /// let instructions = Instructions::from(template);
 /// # Ok::<(), adjutant_agent::instructions::InstructionError>(())
 /// ```

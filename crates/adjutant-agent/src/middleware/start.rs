@@ -5,7 +5,7 @@ use std::{any::Any, fmt, sync::Arc};
 use adjutant_core::{LogId, RunNo};
 use adjutant_tool::Identity;
 
-/// The start of a drive, for [`Middleware::begun`](crate::Middleware::begun).
+/// The start of a drive, for [`Middleware::on_start`](crate::Middleware::on_start).
 #[non_exhaustive]
 pub struct DriveStart {
     /// The agent.

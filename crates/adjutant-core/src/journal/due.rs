@@ -10,7 +10,7 @@ use super::{Journal, JournalError, Log, LogId, LogInfo, Owner, Stamped};
 use crate::{number::PostNo, pause::Pause, record::Record};
 
 /// The number of owners in a row that an open run may lose before it is quarantined: each of them died while it drove
-/// the run, without progress ([`Log::progressed`]).
+/// the run, without progress ([`Log::mark_progress`]).
 pub const MAX_LOST_OWNERS: u16 = 5;
 
 /// The number of owners in a row that an open run may lose before it becomes a suspect session, up to

@@ -78,7 +78,7 @@ impl HandoffChainRun {
         }
     }
 
-    /// Gives no event before the log holds its record, as [`Running::saved`].
+    /// Gives no event before the log holds its record, as [`Running::only_saved`].
     pub fn only_saved(mut self) -> Self {
         self.is_saved = true;
         self
