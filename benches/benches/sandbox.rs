@@ -13,7 +13,7 @@ use adjutant_toolkit::{Sandbox, Shell};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
-/// What a call may cost over a plain start, and the first call of a session, in milliseconds.
+/// The maximum cost of a call over a plain start, and of the first call of a session, in milliseconds.
 const OVER: [(&str, f64, f64); 2] = [("landlock", 3.0, 30.0), ("bwrap", 15.0, 30.0)];
 /// A directory, and the number of its directories of 20 files each.
 const PLACES: [(&str, usize); 3] = [

@@ -108,7 +108,7 @@ const PROJECTS: &[Project] = &[
 ];
 const PACKAGE: &str = "cd source && dpkg-buildpackage -us -uc -b";
 
-/// What one run of a script showed.
+/// The result of one run of a script.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     exit_code: String,

@@ -119,7 +119,7 @@ async fn call_that_cannot_succeed_fails_before_anyone_is_asked() {
             .map(|n| ("write", json!({ "n": n })))
             .collect()
     };
-    // What an earlier call of the turn does may be what a later one needs, so only the first one is checked.
+    // A later call may need the effects of an earlier one, so only the first call of the turn is checked.
     for (numbers, paused) in [(&[0][..], 0), (&[1], 1), (&[1, 0], 2), (&[0, 1], 1)] {
         let (_, agent) = agent(script(&calls_of(numbers)));
         let asked = Arc::new(Mutex::new(0));

@@ -25,7 +25,7 @@ pub(crate) enum Followed {
     Unread,
 }
 
-/// Whether printed parts of an unfinished reply are made durable.
+/// Makes the printed parts of an unfinished reply durable, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Saving {
     Soon,

@@ -1,4 +1,4 @@
-//! The settings of the sandbox, of the user and of a directory, and what an agent is told about where it works.
+//! The sandbox settings of the user and of a directory, and the description of the environment for the model.
 
 use std::{
     fs,
@@ -87,7 +87,7 @@ fn texts(content: &Value) -> String {
     }
 }
 
-/// What the settings open: a file to read, a directory to write, a variable.
+/// The permissions of the settings: a file to read, a directory to write, a variable.
 const LINE: &str = "cat {place}data/text; echo new >{place}out/new; echo value $TEST_VALUE";
 
 #[test]
@@ -245,7 +245,7 @@ fn environment_is_in_the_system_prompt_and_stays_the_same() {
     assert_eq!((lines[4], lines.len()), ("</environment>", 5));
     assert_eq!(bodies[0]["system"], bodies[1]["system"]);
     assert_eq!(bodies[0]["messages"][0], bodies[1]["messages"][0]);
-    // What changes is appended: here the directory, another time the day.
+    // Changes of the directory or the date are appended.
     assert_eq!(bodies[0]["system"], bodies[2]["system"]);
     let messages = |body: &Value| {
         body["messages"]

@@ -66,7 +66,7 @@ pub(super) enum Phase {
 
 /// Finds the agent for a request.
 pub(crate) trait Plane: Send + Sync + 'static {
-    /// Returns the agent with this name; `None` stands for the only one.
+    /// Returns the agent with this name; `None` selects the only one.
     fn prompter(
         &self,
         agent: Option<&str>,

@@ -272,13 +272,13 @@ pub struct DelegationSpec {
     /// The maximum number of handoffs of one of its tasks.
     #[serde(skip_serializing_if = "super::is_default")]
     pub handoffs: u32,
-    /// Where these agents run: `here`, in the run of the delegating agent, or `fleet`, in separate sessions on any
+    /// The place of these agents: `here`, in the run of the delegating agent, or `fleet`, in separate sessions on any
     /// worker.
     #[serde(skip_serializing_if = "super::is_default")]
     pub on: DelegationPlace,
 }
 
-/// Where delegated tasks run.
+/// The place where delegated tasks run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelegationPlace {

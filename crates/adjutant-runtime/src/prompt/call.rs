@@ -78,7 +78,7 @@ impl LocalPrompter {
         Ok(())
     }
 
-    /// Returns the active call of a session, and starts it if there is none.
+    /// Returns the active call of a session; starts one if the session has no active call.
     fn live(
         &self,
         session: &Arc<str>,

@@ -1,4 +1,4 @@
-//! Everything in a manifest that has an effect outside of its own text. Each struct is destructured completely, so that
+//! The fields of a manifest with an effect outside of its own text. Each struct is destructured completely, so that
 //! a new field that is not handled here does not compile.
 
 use std::path::Path;

@@ -72,7 +72,7 @@ impl Wants {
         })
     }
 
-    /// Returns the permissions that the recorded agent in this directory requests, whoever recorded it. Reads files,
+    /// Returns the permissions that the recorded agent in this directory requests. Reads files,
     /// and blocks.
     ///
     /// # Errors

@@ -105,7 +105,7 @@ enum ElementForm {
     /// A mark before and after.
     Marked(&'static str),
     Link(String),
-    /// Whether it has a header row, the number of rows, and the number of cells of this row.
+    /// True with a header row; then the number of rows, and the number of cells of this row.
     Table {
         is_headed: bool,
         rows: u64,
