@@ -86,16 +86,16 @@ fn scratch_copy_is_changed_and_run_as_the_readme_does() {
         );
         fs::copy(from, dir.path().join(name)).expect("it is copied");
     }
-    let args = [
-        "run",
-        "--mode",
-        "all",
-        "--root",
-        text(dir.path()),
-        "--model",
-        "offline/planner",
-        prompt,
-    ];
+    let (_, options) = line.split_once(" -- ").expect("its options");
+    let options = options.split('\'').next().unwrap_or_default();
+    let args: Vec<&str> = options
+        .split_whitespace()
+        .map(|word| match word {
+            "/tmp/scratch" => text(dir.path()),
+            word => word,
+        })
+        .chain([prompt])
+        .collect();
     let seen = seen(adjutant(&args));
     if seen.stderr.contains("no command runs without a sandbox") {
         return eprintln!("SKIPPED: {}", seen.stderr);
